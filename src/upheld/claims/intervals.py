@@ -1,0 +1,540 @@
+"""Confidence intervals from few independent units, with separate one-sided levels and p-values dual to their ends.
+
+Everything the bench decides rests on this file. Rows of `y` are units that were measured independently of one another (usually
+seeds), columns are cells (a method under a condition), `m` are the cells' true means, and a claim is about `theta = h(m)`.
+
+**Means.** With influence values `L_i = g'(y_i - m)`, `g` and `H` gradient and Hessian of `h`, and `V` the estimated covariance of the
+sample means::
+
+    T     = (theta_hat - theta) / se,      se^2 = g' V g                                                          (1)
+    A     = skew + 3/2 kappa,              skew = k3 / se^3,   kappa = g' V H V g / se^3                          (2)
+    c     = skew / 2 + kappa - bias - A/3, bias = tr(H V) / (2 se)                                                (3)
+    f(T)  = ((1 + A T / 3)^3 - 1) / A + c = T + A T^2 / 3 + A^2 T^3 / 27 + c                                      (4)
+
+`k3` is the third cumulant of the mean of the `L_i`. By the Edgeworth expansion of the studentised smooth function of means, `f(T)` has no
+skewness left to order 1/n, and it is monotone, so it inverts in closed form (Hall 1992, JRSS B 54, 221-228, for one mean, where
+`c = A/6`; the terms in `kappa` and `bias` carry it over to `h`). The reference law is Student's t. An end is **the wider of Student's t
+and of the inverted (4)**: skewness may widen an interval, never narrow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+
+
+class Curve(Protocol):
+    """All confidence statements about one number: `low(alpha) > null` exactly when `p_above(null) <= alpha` (ties aside)."""
+
+    def low(self, alpha: float) -> float: ...
+    def high(self, alpha: float) -> float: ...
+    def p_above(self, null: float) -> float: ...
+    def p_below(self, null: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval, and by `at`, `p_above` and `p_below` all the others from the same measurements.
+
+    `low` exceeds the truth with probability `alpha_low`, `high` falls short of it with probability `alpha_high`.
+    `note` says in words what is special about it; it is empty in the ordinary case.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n_units: int
+    method_name: str
+    alpha_low: float
+    alpha_high: float
+    note: str = ""
+    curve: Curve = field(repr=False, compare=False, kw_only=True)
+
+    def p_above(self, null: float) -> float:
+        """One-sided p-value of "the truth lies above `null`": at most `alpha` exactly when the low end at `alpha` exceeds `null`."""
+        return self.curve.p_above(null)
+
+    def p_below(self, null: float) -> float:
+        """One-sided p-value of "the truth lies below `null`"."""
+        return self.curve.p_below(null)
+
+    def at(self, alpha_low: float, alpha_high: float) -> Interval:
+        """The interval from the same measurements at other levels, as Holm's procedure asks for."""
+        return _interval(self.curve, self.estimate, self.n_units, self.method_name, alpha_low, alpha_high, self.note)
+
+
+def _interval(
+    curve: Curve, estimate: float, n_units: int, method_name: str, alpha_low: float, alpha_high: float, note: str = ""
+) -> Interval:
+    for name, alpha in (("alpha_low", alpha_low), ("alpha_high", alpha_high)):
+        if not 0 < alpha <= 0.5:
+            raise ValueError(f"{name} must lie in (0, 0.5], got {alpha}")
+    low, high = float(curve.low(alpha_low)), float(curve.high(alpha_high))
+    return Interval(float(estimate), low, high, n_units, method_name, alpha_low, alpha_high, note, curve=curve)
+
+
+# --- what is estimated -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """A smooth function of C cell means; each part takes means of shape (..., C).
+
+    value : to shape (...)
+    gradient : to shape (..., C)
+    hessian : to shape (..., C, C)
+    """
+
+    name: str
+    value: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
+    hessian: Callable[[Array], Array]
+
+
+def contrast(weights: Sequence[float] | Array) -> Estimand:
+    """`sum_c w_c m_c`: a mean `[1]`, a difference `[1, -1]`, a slope (`slope_weights`), a difference of slopes.
+
+    Examples
+    --------
+    >>> float(contrast([1, -1]).value(np.array([3.0, 1.0])))
+    2.0
+    """
+    w = np.asarray(weights, dtype=float)
+    return Estimand(
+        "contrast of means",
+        lambda m: m @ w,
+        lambda m: np.broadcast_to(w, m.shape),
+        lambda m: np.zeros((*m.shape, w.size)),
+    )
+
+
+def log_contrast(weights: Sequence[float] | Array) -> Estimand:
+    """`sum_c w_c log m_c`: a log ratio of means `[1, -1]`, a log-log slope, a difference of log-log slopes.
+
+    Examples
+    --------
+    >>> float(np.exp(log_contrast([1, -1]).value(np.array([3.0, 1.5]))))
+    2.0
+    """
+    w = np.asarray(weights, dtype=float)
+
+    def logs(m: Array) -> Array:
+        bad = np.argwhere((m <= 0) & (w != 0))
+        if bad.size:
+            raise ValueError(
+                f"the mean of cell {bad[0][-1]} is {m[tuple(bad[0])]:.4g} and has no logarithm; "
+                "take differences instead of ratios, or a metric that is positive"
+            )
+        return np.log(np.where(w != 0, m, 1.0))
+
+    return Estimand(
+        "log contrast of means",
+        lambda m: logs(m) @ w,
+        lambda m: w / m,
+        lambda m: np.eye(w.size) * (-w / m**2)[..., None, :],
+    )
+
+
+def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
+    """`numerator / denominator` of two estimands over the same cells, such as a ratio of means or of slopes.
+
+    The denominator must lie several standard errors from zero, or the interval means little; for positive means
+    the exponential of `log_contrast([1, -1])` is the better choice.
+
+    Examples
+    --------
+    >>> float(ratio(contrast([1, 0]), contrast([0, 1])).value(np.array([3.0, 1.5])))
+    2.0
+    """
+
+    def value(m: Array) -> Array:
+        below = denominator.value(m)
+        if np.any(below == 0):
+            raise ValueError("the denominator of a ratio is exactly 0; compare differences instead of ratios")
+        return numerator.value(m) / below
+
+    def gradient(m: Array) -> Array:
+        return (numerator.gradient(m) - value(m)[..., None] * denominator.gradient(m)) / denominator.value(m)[..., None]
+
+    def hessian(m: Array) -> Array:
+        # r d = n, differentiated twice: r'' d + r' d'^T + d' r'^T + r d'' = n''
+        crossed = gradient(m)[..., :, None] * denominator.gradient(m)[..., None, :]
+        rest = numerator.hessian(m) - value(m)[..., None, None] * denominator.hessian(m) - crossed
+        return (rest - np.swapaxes(crossed, -1, -2)) / denominator.value(m)[..., None, None]
+
+    return Estimand(f"ratio of {numerator.name}s", value, gradient, hessian)
+
+
+def slope_weights(x: ArrayLike) -> Array:
+    """Least-squares weights: `slope_weights(x) @ y` is the slope of y on x; for a log-log slope give `log(x)`.
+
+    Examples
+    --------
+    >>> slope_weights([0.0, 1.0, 2.0])
+    array([-0.5,  0. ,  0.5])
+    """
+    x = np.asarray(x, dtype=float)
+    centred = x - x.mean()
+    if x.ndim != 1 or not np.any(centred):
+        raise ValueError(f"a slope needs a vector with at least two different values of x, got {x.tolist()}")
+    return centred / (centred @ centred)
+
+
+# --- means -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Studentised:
+    """The wider of Student's t and its skewness-corrected form (4); every field and method broadcasts over experiments."""
+
+    estimate: Array
+    se: Array
+    df: Array
+    skew: Array  # A of (2)
+    shift: Array  # c of (3)
+
+    def _f(self, t: Array) -> Array:
+        return t + self.skew * t**2 / 3 + self.skew**2 * t**3 / 27 + self.shift
+
+    def _f_inverse(self, z: Array) -> Array:
+        flat = np.abs(self.skew) < 1e-8
+        a = np.where(flat, 1.0, self.skew)
+        return np.where(flat, z - self.shift, 3 / a * (np.cbrt(1 + a * (z - self.shift)) - 1))
+
+    def low(self, alpha: float) -> Array:
+        q = stats.t.isf(alpha, self.df)
+        return self.estimate - _times(self.se, np.maximum(q, self._f_inverse(q)))
+
+    def high(self, alpha: float) -> Array:
+        q = stats.t.ppf(alpha, self.df)
+        return self.estimate - _times(self.se, np.minimum(q, self._f_inverse(q)))
+
+    def _t(self, null: float) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((self.estimate - null) / self.se)
+
+    def p_above(self, null: float) -> Array:
+        t = self._t(null)
+        p = np.maximum(stats.t.sf(t, self.df), stats.t.sf(self._f(t), self.df))
+        return np.where(self.se > 0, p, np.where(self.estimate > null, 0.0, 1.0))
+
+    def p_below(self, null: float) -> Array:
+        t = self._t(null)
+        p = np.maximum(stats.t.cdf(t, self.df), stats.t.cdf(self._f(t), self.df))
+        return np.where(self.se > 0, p, np.where(self.estimate < null, 0.0, 1.0))
+
+
+def _times(se: Array, t: Array) -> Array:
+    return np.where(se > 0, se * np.where(se > 0, t, 0.0), 0.0)
+
+
+def _third_cumulant_of_mean(values: Array) -> Array:
+    """Third cumulant of the mean of n values on the last axis: Fisher's unbiased k3 / n^2, times 1 + 3/n.
+
+    The skewness of a small sample is bounded and far too small on average; the factor makes up for some of that.
+    """
+    n = values.shape[-1]
+    if n < 3:
+        return np.zeros(values.shape[:-1])
+    third = ((values - values.mean(-1, keepdims=True)) ** 3).sum(-1)
+    return (1 + 3 / n) * third / (n * (n - 1) * (n - 2))
+
+
+def _studentised(
+    means: Array, estimand: Estimand, covariance: Array, k3: Array, df: Array, scale: Array
+) -> Studentised:
+    """(1)-(3) for means (..., C) with covariance (..., C, C); a standard error below 1e-12 `scale` is rounding and counts as none."""
+    g, hessian = estimand.gradient(means), estimand.hessian(means)
+    along = np.einsum("...cd,...d->...c", covariance, g)
+    se = np.sqrt(np.maximum(np.einsum("...c,...c->...", g, along), 0.0))
+    se = np.where(se > 1e-12 * np.einsum("...c,...c->...", np.abs(g), scale), se, 0.0)
+    safe = np.where(se > 0, se, 1.0)
+    skewness = k3 / safe**3
+    kappa = np.einsum("...c,...cd,...d->...", along, hessian, along) / safe**3
+    bias = np.einsum("...cd,...dc->...", hessian, covariance) / (2 * safe)
+    a = skewness + 1.5 * kappa
+    return Studentised(estimand.value(means), se, df, a, skewness / 2 + kappa - bias - a / 3)
+
+
+def studentise(y: Array, estimand: Estimand) -> Studentised:
+    """All confidence statements about h(m) from units y of shape (..., n, C), n >= 2, vectorised over leading axes."""
+    n = y.shape[-2]
+    means = y.mean(-2)
+    centred = y - means[..., None, :]
+    covariance = np.swapaxes(centred, -1, -2) @ centred / (n * (n - 1))
+    influence = np.einsum("...nc,...c->...n", centred, estimand.gradient(means))
+    scale = np.abs(y).max(-2)
+    return _studentised(means, estimand, covariance, _third_cumulant_of_mean(influence), np.asarray(n - 1.0), scale)
+
+
+@dataclass(frozen=True)
+class _Scalar:
+    """A `Studentised` of one experiment, as plain numbers."""
+
+    of: Studentised
+
+    def low(self, alpha: float) -> float:
+        return float(self.of.low(alpha))
+
+    def high(self, alpha: float) -> float:
+        return float(self.of.high(alpha))
+
+    def p_above(self, null: float) -> float:
+        return float(self.of.p_above(null))
+
+    def p_below(self, null: float) -> float:
+        return float(self.of.p_below(null))
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """What one unit says about its population: nothing."""
+
+    def low(self, alpha: float) -> float:
+        return -np.inf
+
+    def high(self, alpha: float) -> float:
+        return np.inf
+
+    def p_above(self, null: float) -> float:
+        return 1.0
+
+    def p_below(self, null: float) -> float:
+        return 1.0
+
+
+ONE_UNIT = "one unit says nothing about the spread between units"
+NO_SPREAD = "all units agree to rounding, so the interval is a point; no confidence statement stands behind it"
+
+
+def _finite(values: ArrayLike, name: str, ndim: int) -> Array:
+    y = np.asarray(values, dtype=float)
+    if y.ndim != ndim or 0 in y.shape:
+        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)} and no empty one, got shape {y.shape}")
+    bad = np.argwhere(~np.isfinite(y))
+    if bad.size:
+        where = ", ".join(str(i) for i in bad[0])
+        raise ValueError(
+            f"{name}[{where}] is {y[tuple(bad[0])]}: drop units with missing values, or record them as failed trials"
+        )
+    return y
+
+
+def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+    """Interval of a smooth function of cell means from independent units.
+
+    Parameters
+    ----------
+    y : (n units, C cells), rows independent, cells of a row as dependent as they like (paired); (n,) is one cell
+    estimand : what to estimate, e.g. `contrast([1, -1])`
+    alpha_low, alpha_high : one-sided error of each end, in (0, 0.5]
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, the number of cells is not the estimand's, or a mean has no logarithm.
+
+    Examples
+    --------
+    >>> ours, theirs = [0.81, 0.84, 0.79, 0.86, 0.83], [0.78, 0.80, 0.77, 0.80, 0.79]
+    >>> i = smooth_interval(np.c_[ours, theirs], contrast([1, -1]))
+    >>> round(i.estimate, 3), i.low > 0, i.p_above(0.0) < 0.025
+    (0.038, True, True)
+    """
+    y = np.asarray(y, dtype=float)
+    y = _finite(y[:, None] if y.ndim == 1 else y, "y", 2)
+    n = y.shape[0]
+    name = f"skewness-corrected t, {estimand.name}"
+    if n == 1:
+        return _interval(_Unknown(), float(estimand.value(y[0])), n, name, alpha_low, alpha_high, ONE_UNIT)
+    curve = studentise(y, estimand)
+    note = "" if curve.se > 0 else NO_SPREAD
+    return _interval(_Scalar(curve), float(curve.estimate), n, name, alpha_low, alpha_high, note)
+
+
+# --- two-way crossed units ---------------------------------------------------------------------------------------------
+
+
+def studentise_crossed(y: Array, estimand: Estimand) -> Studentised:
+    """As `studentise`, for y of shape (..., S, I, C) whose S rows and I columns are both drawn at random."""
+    s, i = y.shape[-3], y.shape[-2]
+    means = y.mean((-3, -2))
+    rows, columns = y.mean(-2) - means[..., None, :], y.mean(-3) - means[..., None, :]
+    of_rows = np.swapaxes(rows, -1, -2) @ rows / (s * (s - 1))
+    of_columns = np.swapaxes(columns, -1, -2) @ columns / (i * (i - 1))
+    g = estimand.gradient(means)
+    k3 = sum(_third_cumulant_of_mean(np.einsum("...nc,...c->...n", part, g)) for part in (rows, columns))
+    a, b = (np.einsum("...c,...cd,...d->...", g, part, g) for part in (of_rows, of_columns))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.nan_to_num((a + b) ** 2 / (a**2 / (s - 1) + b**2 / (i - 1)), nan=1.0)
+    scale = np.abs(y).max((-3, -2))
+    return _studentised(means, estimand, of_rows + of_columns, np.asarray(k3), df, scale)
+
+
+def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+    """Interval of h(m) when every one of S rows (seeds) met every one of I columns (tasks, items), and both stand for more of their kind.
+
+    Parameters
+    ----------
+    y : (S rows, I columns, C cells)
+    estimand, alpha_low, alpha_high : as in `smooth_interval`
+
+    The variance of the grand mean is that of the row means over S plus that of the column means over I, with Satterthwaite's degrees of
+    freedom. The cells' own noise is counted in both: that is the price of never being too small on average.
+    `n_units` of the result is min(S, I).
+
+    Examples
+    --------
+    >>> y = np.add.outer(np.arange(5.0), np.arange(8.0))[..., None]
+    >>> round(crossed_interval(y, contrast([1])).estimate, 2)
+    5.5
+    """
+    y = _finite(y, "y", 3)
+    s, i = y.shape[:2]
+    name = f"two-way skewness-corrected t, {estimand.name}"
+    if min(s, i) == 1:
+        return _interval(_Unknown(), float(estimand.value(y.mean((0, 1)))), 1, name, alpha_low, alpha_high, ONE_UNIT)
+    curve = studentise_crossed(y, estimand)
+    note = "" if curve.se > 0 else NO_SPREAD
+    return _interval(_Scalar(curve), float(curve.estimate), min(s, i), name, alpha_low, alpha_high, note)
+
+
+# --- shares ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Binomial:
+    k: int
+    n: int
+
+    def low(self, alpha: float) -> float:
+        return float(stats.beta.ppf(alpha, self.k, self.n - self.k + 1)) if self.k else 0.0
+
+    def high(self, alpha: float) -> float:
+        return float(stats.beta.isf(alpha, self.k + 1, self.n - self.k)) if self.k < self.n else 1.0
+
+    def p_above(self, null: float) -> float:
+        return float(stats.binom.sf(self.k - 1, self.n, np.clip(null, 0, 1))) if null >= 0 else 0.0
+
+    def p_below(self, null: float) -> float:
+        return float(stats.binom.cdf(self.k, self.n, np.clip(null, 0, 1))) if null <= 1 else 0.0
+
+
+def share_interval(hits: ArrayLike, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+    """Clopper and Pearson's interval of a share from n independent values that are 0 or 1: its errors never exceed the levels.
+
+    Examples
+    --------
+    >>> i = share_interval([1, 1, 1, 1, 1])
+    >>> round(i.low, 3), i.high
+    (0.478, 1.0)
+    """
+    hits = _finite(hits, "hits", 1)
+    bad = np.flatnonzero((hits != 0) & (hits != 1))
+    if bad.size:
+        raise ValueError(
+            f"hits[{bad[0]}] is {hits[bad[0]]:.4g}: a share is taken over values that are 0 or 1, one a unit"
+        )
+    curve = _Binomial(int(hits.sum()), hits.size)
+    return _interval(curve, float(hits.mean()), hits.size, "Clopper-Pearson", alpha_low, alpha_high)
+
+
+# --- quantiles ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OrderStatistics:
+    """The number of values up to the true q-quantile is binomial (n, q), or larger where values tie."""
+
+    ordered: Array
+    q: float
+
+    def low(self, alpha: float) -> float:
+        # x_(j) with the largest j for which P(Bin < j) <= alpha
+        n = self.ordered.size
+        j = int(np.searchsorted(stats.binom.cdf(np.arange(n), n, self.q), alpha, side="right"))
+        return float(self.ordered[j - 1]) if j else -np.inf
+
+    def high(self, alpha: float) -> float:
+        # x_(j) with the smallest j for which P(Bin >= j) <= alpha
+        n = self.ordered.size
+        enough = stats.binom.sf(np.arange(n), n, self.q) <= alpha
+        return float(self.ordered[np.argmax(enough)]) if enough.any() else np.inf
+
+    def p_above(self, null: float) -> float:
+        n = self.ordered.size
+        return float(stats.binom.cdf(np.searchsorted(self.ordered, null, side="right"), n, self.q))
+
+    def p_below(self, null: float) -> float:
+        n = self.ordered.size
+        return float(stats.binom.sf(np.searchsorted(self.ordered, null, side="left") - 1, n, self.q))
+
+
+def quantile_interval(values: ArrayLike, q: float, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+    """Distribution-free interval of the q-quantile of one value a unit, between two order statistics.
+
+    An end beyond the most extreme value is infinite: the upper end of the 99 % quantile needs ln(alpha)/ln(0.99) values, 368 of them at
+    alpha 0.025. No method knows better without an assumption about the tail. Where each unit holds many values
+    (latencies of one run), take the quantile within the unit and `smooth_interval` of its mean.
+
+    Examples
+    --------
+    >>> i = quantile_interval(range(1, 101), 0.5)
+    >>> i.low, i.high
+    (40.0, 61.0)
+    """
+    ordered = np.sort(_finite(values, "values", 1))
+    if not 0 < q < 1:
+        raise ValueError(f"q must lie strictly between 0 and 1, got {q}")
+    return _interval(
+        _OrderStatistics(ordered, q),
+        float(np.quantile(ordered, q)),
+        ordered.size,
+        "order statistics",
+        alpha_low,
+        alpha_high,
+    )
+
+
+# --- several claims at once --------------------------------------------------------------------------------------------
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Holm's adjusted p-values: rejecting those at most alpha keeps the chance of any false rejection at most alpha.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = _finite(p_values, "p_values", 1)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
+    return adjusted
+
+
+def holm_levels(p_values: ArrayLike, alpha: float) -> Array:
+    """The level at which Holm's procedure tests each hypothesis: an end at its level excludes the null exactly when it is rejected.
+
+    The j-th smallest of m p-values is tested at alpha / (m - j + 1); after the first that is not rejected the level stays.
+
+    Examples
+    --------
+    >>> holm_levels([0.01, 0.04, 0.03], 0.05)
+    array([0.01666667, 0.025     , 0.025     ])
+    """
+    p = _finite(p_values, "p_values", 1)
+    order = np.argsort(p, kind="stable")
+    step = np.arange(p.size)
+    rejected = int(np.sum(holm(p) <= alpha))
+    levels = np.empty_like(p)
+    levels[order] = alpha / (p.size - np.minimum(step, rejected))
+    return levels
