@@ -1,0 +1,109 @@
+"""The one list of methods.
+
+Importing the catalog imports no method: a method's claims and its command are loaded when somebody asks for them. A package
+outside upheld joins the list through an entry point of the group ``upheld.methods`` that names a `Method`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from upheld.claims import Claim
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method.
+
+    Parameters
+    ----------
+    name : the package, ``hubs`` for ``upheld.hubs``; also the prefix of its claims and experiments
+    title : what the field calls it
+    field : where it belongs
+    summary : one line: what a user gets
+    paper : authors, title, venue
+    needs : distributions without which its claims cannot be measured; its extra brings them
+    package : full name, when it lies outside upheld
+    """
+
+    name: str
+    title: str
+    field: str
+    summary: str
+    paper: str
+    needs: tuple[str, ...] = ()
+    package: str = ""
+
+    def module(self, room: str = "") -> Any:
+        """The package, or one of its rooms: ``module("plots")``."""
+        package = self.package or f"upheld.{self.name}"
+        return importlib.import_module(f"{package}.{room}" if room else package)
+
+    def claims(self) -> Sequence[Claim]:
+        claims: Sequence[Claim] = self.module("claims").CLAIMS
+        return claims
+
+    def pictures(self) -> Mapping[str, Callable[..., Any]]:
+        """Functions from an experiment's measurements to a matplotlib figure, by claim id."""
+        pictures: Mapping[str, Callable[..., Any]] = self.module("plots").PICTURES
+        return pictures
+
+    def missing(self) -> list[str]:
+        """What of `needs` is not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(_import_name(name)) is None]
+
+    @property
+    def install(self) -> str:
+        """The line that installs what is missing."""
+        return f'pip install "upheld[{self.name}]"'
+
+
+def _import_name(distribution: str) -> str:
+    return re.sub(r"[-.]", "_", distribution).lower()
+
+
+METHODS = (
+    Method(
+        "hubs",
+        title="Common hubs of several Gaussian graphical models",
+        field="graphical models",
+        summary="variables that are highly connected in every group's conditional-dependence network, with uncertainty",
+        paper="Identifying Common Hubs in Multiple Gaussian Graphical Models (JIC-HD), ICML 2026",
+        needs=("gglasso",),
+    ),
+    Method(
+        "bandits",
+        title="Satisficing bandits",
+        field="sequential decisions",
+        summary="choose among options until one is certified good enough, then stop paying for exploration",
+        paper="C. Rouyer, R. Ortner, P. Auer: Understanding the Gaps in Satisficing Bandits, ICML 2026",
+        needs=("numba", "mabwiser"),
+    ),
+)
+
+
+def methods() -> tuple[Method, ...]:
+    """All methods: upheld's own, then those of other installed packages."""
+    others = [entry.load() for entry in importlib.metadata.entry_points(group="upheld.methods")]
+    return METHODS + tuple(others)
+
+
+def find(name: str) -> Method:
+    """The method of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists what there is.
+    """
+    for method in methods():
+        if method.name == name:
+            return method
+    raise ValueError(f"no method {name!r}; there are {', '.join(method.name for method in methods())}")

@@ -1,0 +1,137 @@
+"""A claim's verdict, recomputed from the ledger whenever it is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from upheld.claims.claim import Claim
+from upheld.claims.fingerprint import fingerprint
+from upheld.claims.ledger import Ledger
+from upheld.claims.measurements import Measurements, Missing
+from upheld.claims.trial import Scale, canonical
+from upheld.claims.verdict import Finding, Judgement, Outcome, TrialCounts, Verdict
+
+MOST_FAILURES = 0.10
+
+
+def judge(claim: Claim, scale: Scale, ledger: Ledger) -> Verdict:
+    """The verdict on what the ledger holds for the present sources; the ledger remembers it."""
+    sources = fingerprint(claim.method)
+    costs = ledger.costs(claim.experiment.name, scale, sources)
+    trials = _count(claim, scale, ledger, sources)
+    failed = costs[costs["status"] == "failed"]["reason"]
+    absent = costs[costs["status"] == "not run"]["reason"]
+
+    judgement = _judgement(claim, scale, ledger, sources, trials, list(absent))
+    rule = repr(claim.rule)
+    verdict = Verdict(
+        claim=claim.id,
+        scale=str(scale),
+        outcome=judgement.outcome,
+        findings=judgement.findings,
+        trials=trials,
+        reasons=dict(Counter(failed)),
+        note=judgement.note,
+        change=_what_would_change(judgement),
+        rule=rule,
+        fingerprint=sources,
+        earlier=_earlier(ledger, claim, scale, rule),
+    )
+    if trials.done:
+        ledger.remember_verdict(claim.id, scale, sources, rule, str(verdict.outcome))
+    return verdict
+
+
+def _count(claim: Claim, scale: Scale, ledger: Ledger, sources: str) -> TrialCounts:
+    statuses = ledger.statuses(claim.experiment.name, scale, sources)
+    wanted = [(canonical(trial.condition), trial.seed) for trial in claim.experiment.trials(scale)]
+    found = Counter(statuses[key] for key in wanted if key in statuses)
+    return TrialCounts(len(wanted), found["done"], found["failed"], found["not run"])
+
+
+def _judgement(
+    claim: Claim, scale: Scale, ledger: Ledger, sources: str, trials: TrialCounts, absent: Sequence[str]
+) -> Judgement:
+    if trials.wanted == 0:
+        first = next((str(one) for one in Scale if claim.experiment.conditions.get(one)), "no")
+        return Judgement(Outcome.NOT_RUN, note=f"measured from {first} scale on")
+    if trials.not_run and trials.done == 0:
+        return Judgement(Outcome.NOT_RUN, note=_most_common(absent))
+    frame = ledger.measurements(claim.experiment.name, scale, sources)
+    if frame.empty:
+        why = "every trial failed" if trials.failed else "not measured yet"
+        return Judgement(Outcome.INCONCLUSIVE, note=why)
+    try:
+        judgement = claim.rule.judge(Measurements(frame, claim.experiment.units))
+    except Missing as error:
+        return Judgement(Outcome.INCONCLUSIVE, note=str(error))
+    return _tempered(judgement, scale, trials)
+
+
+def _tempered(judgement: Judgement, scale: Scale, trials: TrialCounts) -> Judgement:
+    """A verdict needs more than a smoke run, and nearly all of its trials."""
+    if judgement.outcome is Outcome.REPORTED:
+        return judgement
+    lost = trials.wanted - trials.done
+    why = ""
+    if scale is Scale.SMOKE:
+        why = "a smoke run shows that the experiment works, it decides nothing"
+    elif lost > MOST_FAILURES * trials.wanted:
+        why = f"{lost} of {trials.wanted} trials failed or are missing, more than {MOST_FAILURES:.0%}"
+    if not why:
+        return judgement
+    return Judgement(Outcome.INCONCLUSIVE, judgement.findings, "; ".join(filter(None, [why, judgement.note])))
+
+
+def _most_common(reasons: Sequence[str]) -> str:
+    return Counter(reasons).most_common(1)[0][0] if reasons else ""
+
+
+def _earlier(ledger: Ledger, claim: Claim, scale: Scale, rule: str) -> str:
+    """What an earlier rule said, when the rule was changed after there were results."""
+    others = [row for row in ledger.verdicts(claim.id, scale) if row["rule"] != rule]
+    if not others:
+        return ""
+    last = others[-1]
+    return (
+        f"the rule was changed: until {last['judged'][:10]} it was {last['rule']}, with the verdict {last['verdict']}"
+    )
+
+
+def _what_would_change(judgement: Judgement) -> str:
+    if judgement.outcome is Outcome.INCONCLUSIVE:
+        return _to_decide([finding for finding in judgement.findings if finding.outcome is Outcome.INCONCLUSIVE])
+    if judgement.outcome is Outcome.UPHELD and judgement.findings:
+        weakest = min(judgement.findings, key=_clearance)
+        return f"It would no longer be upheld if the interval of {weakest.label} reached {_border(weakest)}."
+    if judgement.outcome is Outcome.NOT_UPHELD:
+        against = [finding for finding in judgement.findings if finding.outcome is Outcome.NOT_UPHELD]
+        strongest = max(against, key=lambda finding: -_clearance(finding), default=None)
+        if strongest is not None:
+            more = f" (and {len(against) - 1} more)" if len(against) > 1 else ""
+            return f"It would no longer be refuted if the interval of {strongest.label}{more} reached {_border(strongest)}."
+    return ""
+
+
+def _to_decide(undecided: Sequence[Finding]) -> str:
+    needed = [(finding.units_to_decide(), finding) for finding in undecided]
+    known = [(units, finding) for units, finding in needed if units is not None]
+    if not known:
+        return "More trials; what was measured does not say how many."
+    units, finding = max(known, key=lambda one: one[0])
+    return f"About {units:,} units instead of {finding.units:,} would decide {finding.label}, if it stays at {finding.estimate:.3g}."
+
+
+def _clearance(finding: Finding) -> float:
+    """How far the interval is inside its region, in half widths; negative when it is outside."""
+    low, high = finding.region
+    half = max((finding.high - finding.low) / 2, 1e-300)
+    return min(finding.low - low, high - finding.high) / half
+
+
+def _border(finding: Finding) -> str:
+    finite = [bound for bound in finding.region if math.isfinite(bound)]
+    nearest = min(finite, key=lambda bound: abs(finding.estimate - bound), default=math.nan)
+    return f"{nearest:g}"

@@ -1,0 +1,235 @@
+"""Where results are kept: one SQLite file, written by one process, a trial at a time.
+
+A result is committed before it is reported, so a run that is killed at any moment resumes from what was committed. The key of a
+result is (experiment, condition, seed, scale, fingerprint); the fingerprint hashes the sources that shaped it, so results of
+other sources stay in the file but are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from upheld.claims.trial import Measurement, Scale, Trial, canonical
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE trial (
+    id INTEGER PRIMARY KEY,
+    experiment TEXT NOT NULL, condition TEXT NOT NULL, seed INTEGER NOT NULL, scale TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'not run')),
+    reason TEXT NOT NULL, seconds REAL NOT NULL, peak_memory INTEGER NOT NULL, host TEXT NOT NULL, versions TEXT NOT NULL,
+    finished TEXT NOT NULL,
+    UNIQUE (experiment, scale, fingerprint, condition, seed)
+);
+CREATE TABLE measurement (
+    trial INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    method TEXT NOT NULL, metric TEXT NOT NULL, item TEXT NOT NULL, value REAL NOT NULL
+);
+CREATE INDEX measurement_of_trial ON measurement (trial);
+CREATE TABLE verdict (
+    claim TEXT NOT NULL, scale TEXT NOT NULL, fingerprint TEXT NOT NULL, rule TEXT NOT NULL, verdict TEXT NOT NULL, judged TEXT NOT NULL
+);
+CREATE INDEX verdict_of_claim ON verdict (claim, scale);
+"""
+
+Status = Literal["done", "failed", "not run"]
+
+
+class LedgerError(ValueError):
+    """The ledger cannot be used as it is; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one trial."""
+
+    trial: Trial
+    status: Status
+    measurements: Sequence[Measurement] = ()
+    reason: str = ""
+    seconds: float = 0.0
+    peak_memory: int = 0
+    host: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+class Ledger:
+    """The results file.
+
+    Parameters
+    ----------
+    path : created when it is not there, with its folder
+
+    Raises
+    ------
+    LedgerError
+        If the file is no ledger, is damaged, comes from a newer version, is locked by another run, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=10)
+            self._open()
+
+    def _open(self) -> None:
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if found > VERSION:
+            raise LedgerError(
+                f"{self.path} was written by a newer upheld (ledger version {found}, this one reads {VERSION}); "
+                "update upheld, or name another file with --ledger"
+            )
+        if found == 0 and tables:
+            raise LedgerError(f"{self.path} is a database, but no ledger of upheld; name another file with --ledger")
+        # WAL with FULL survives a power cut as well as a killed process: a commit is on the disk when it returns.
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if found == 0:
+            self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- writing
+
+    def record(self, result: Result, fingerprint: str) -> None:
+        """Commit one trial's result; an earlier one of the same key is replaced."""
+        trial = result.trial
+        key = (trial.experiment, trial.scale, fingerprint, canonical(trial.condition), trial.seed)
+        with self._explained(), self._db:
+            self._db.execute(
+                "DELETE FROM trial WHERE experiment = ? AND scale = ? AND fingerprint = ? AND condition = ? AND seed = ?",
+                key,
+            )
+            row = self._db.execute(
+                "INSERT INTO trial (experiment, scale, fingerprint, condition, seed, status, reason, seconds, peak_memory, host,"
+                " versions, finished) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*key, result.status, result.reason, result.seconds, result.peak_memory, result.host,
+                 json.dumps(result.versions, sort_keys=True), datetime.now(UTC).isoformat(timespec="seconds")),
+            ).lastrowid  # fmt: skip
+            self._db.executemany(
+                "INSERT INTO measurement (trial, method, metric, item, value) VALUES (?, ?, ?, ?, ?)",
+                [(row, m.method, m.metric, m.item, float(m.value)) for m in result.measurements],
+            )
+
+    def forget(self, experiments: Iterable[str], scale: Scale) -> None:
+        """Remove every result of these experiments at this scale, stale ones too."""
+        with self._explained(), self._db:
+            self._db.executemany(
+                "DELETE FROM trial WHERE experiment = ? AND scale = ?", [(name, scale) for name in experiments]
+            )
+
+    # -- reading
+
+    def statuses(self, experiment: str, scale: Scale, fingerprint: str) -> dict[tuple[str, int], Status]:
+        """Status by (canonical condition, seed)."""
+        with self._explained():
+            rows = self._db.execute(
+                "SELECT condition, seed, status FROM trial WHERE experiment = ? AND scale = ? AND fingerprint = ?",
+                (experiment, scale, fingerprint),
+            )
+            return {(condition, seed): status for condition, seed, status in rows}
+
+    def measurements(self, experiment: str, scale: Scale, fingerprint: str) -> pd.DataFrame:
+        """Every measurement in long format: one column a condition key, then seed, item, method, metric, value."""
+        with self._explained():
+            rows = pd.read_sql_query(
+                "SELECT condition, seed, item, method, metric, value FROM measurement JOIN trial ON trial.id = measurement.trial"
+                " WHERE experiment = ? AND scale = ? AND fingerprint = ? AND status = 'done' ORDER BY seed, condition, measurement.rowid",
+                self._db,
+                params=(experiment, scale, fingerprint),
+            )
+        conditions = {text: json.loads(text) for text in rows["condition"].unique()}
+        keys = list(dict.fromkeys(key for condition in conditions.values() for key in condition))
+        columns = {
+            key: rows["condition"].map({text: condition.get(key) for text, condition in conditions.items()})
+            for key in keys
+        }
+        return pd.concat([pd.DataFrame(columns, index=rows.index), rows.drop(columns="condition")], axis=1)
+
+    def costs(self, experiment: str, scale: Scale, fingerprint: str) -> pd.DataFrame:
+        """Every trial with its status, reason, seconds, peak memory (bytes), host, versions and time."""
+        with self._explained():
+            return pd.read_sql_query(
+                "SELECT condition, seed, status, reason, seconds, peak_memory, host, versions, finished FROM trial"
+                " WHERE experiment = ? AND scale = ? AND fingerprint = ? ORDER BY seed, condition",
+                self._db,
+                params=(experiment, scale, fingerprint),
+            )
+
+    def stale(self, experiment: str, scale: Scale, fingerprint: str) -> int:
+        """Number of results of this experiment that other sources produced."""
+        with self._explained():
+            query = "SELECT count(*) FROM trial WHERE experiment = ? AND scale = ? AND fingerprint != ?"
+            return int(self._db.execute(query, (experiment, scale, fingerprint)).fetchone()[0])
+
+    # -- verdicts: recomputed at will, kept so that a changed rule is seen
+
+    def remember_verdict(self, claim: str, scale: Scale, fingerprint: str, rule: str, verdict: str) -> None:
+        """Append a verdict when it differs from the last one of the same claim, scale, sources and rule."""
+        last = [row for row in self.verdicts(claim, scale) if row["fingerprint"] == fingerprint and row["rule"] == rule]
+        if last and last[-1]["verdict"] == verdict:
+            return
+        with self._explained(), self._db:
+            self._db.execute(
+                "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?)",
+                (claim, scale, fingerprint, rule, verdict, datetime.now(UTC).isoformat(timespec="seconds")),
+            )
+
+    def verdicts(self, claim: str, scale: Scale) -> list[dict[str, str]]:
+        """Earlier verdicts of a claim, oldest first: fingerprint, rule, verdict, judged."""
+        names = ("fingerprint", "rule", "verdict", "judged")
+        with self._explained():
+            query = f"SELECT {', '.join(names)} FROM verdict WHERE claim = ? AND scale = ? ORDER BY rowid"
+            return [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (claim, scale))]
+
+    def counts(self) -> dict[str, int]:
+        """Number of trials by status."""
+        with self._explained():
+            return Counter(dict(self._db.execute("SELECT status, count(*) FROM trial GROUP BY status")))
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite and the file system say into a sentence that says what to do."""
+        try:
+            yield
+        except (sqlite3.Error, pd.errors.DatabaseError, OSError) as error:
+            raise LedgerError(f"the ledger {self.path} {_explanation(str(error))} ({error})") from error
+
+
+def _explanation(error: str) -> str:
+    said = error.lower()
+    if "locked" in said or "busy" in said:
+        return "is in use by another run: wait for it, or name another file with --ledger"
+    if "malformed" in said or "not a database" in said or "corrupt" in said or "disk i/o" in said:
+        return "is damaged or no ledger: move it away (a new one is made), or name another file with --ledger"
+    if (
+        "readonly" in said
+        or "read-only" in said
+        or "unable to open" in said
+        or "permission" in said
+        or "not a directory" in said
+    ):
+        return "cannot be written: name a file in a folder of yours with --ledger"
+    if "full" in said or "no space" in said:
+        return "cannot grow, the disk is full: free some space and run again, what was committed is kept"
+    return "cannot be used"

@@ -1,0 +1,120 @@
+"""The measurements of one experiment as the rules read them: cells, and the independent units in which they repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from upheld.claims.trial import Scalar
+
+Where = Mapping[str, Scalar | Sequence[Scalar]]
+
+
+class Missing(ValueError):
+    """What a rule reads was not measured."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method's metric under the conditions that match `where`; with `log`, its logarithm."""
+
+    metric: str
+    method: str
+    where: Where = field(default_factory=dict, hash=False)
+    log: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.method}{shown(self.where)}"
+
+
+def shown(where: Where) -> str:
+    """Conditions for a reader: ``, n = 30``; nothing when all are meant."""
+    return "".join(f", {key} = {value}" for key, value in where.items())
+
+
+class Measurements:
+    """Long-format measurements with their sampling units.
+
+    Parameters
+    ----------
+    frame : one row a measurement: condition keys, seed, item, method, metric, value
+    units : see `Experiment`
+    """
+
+    def __init__(self, frame: pd.DataFrame, units: str = "seed") -> None:
+        self.units = units
+        self.crossed = "*" in units
+        self._names = units.replace("*", "/").split("/")
+        unknown = [name for name in self._names if name not in frame.columns]
+        if unknown and len(frame):
+            raise ValueError(
+                f"units {units!r} name {unknown}, which is neither seed, item nor a condition of the experiment"
+            )
+        self._groups = (
+            {key: group for key, group in frame.groupby(["metric", "method"], sort=False)} if len(frame) else {}
+        )
+
+    def rows(self, cell: Cell) -> pd.DataFrame:
+        """Rows of a cell.
+
+        Raises
+        ------
+        Missing
+            If there is none.
+        """
+        rows = self._groups.get((cell.metric, cell.method), pd.DataFrame())
+        for key, wanted in cell.where.items():
+            if key not in rows.columns:
+                raise Missing(f"nothing was measured for {cell}")
+            values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+            rows = rows[rows[key].isin(list(values))]
+        if rows.empty:
+            raise Missing(f"nothing was measured for {cell}")
+        return rows
+
+    def levels(self, cell: Cell, key: str) -> list[Scalar]:
+        """The values that a condition key takes in a cell, sorted."""
+        rows = self.rows(cell)
+        if key not in rows.columns:
+            raise Missing(f"{cell}: the experiment has no condition {key!r}")
+        return sorted(rows[key].dropna().unique().tolist())
+
+    def matrix(self, cells: Sequence[Cell]) -> NDArray[np.float64]:
+        """Mean of every cell in every unit: (units, cells), or (seeds, items, cells) when units are crossed.
+
+        Units that lack one of the cells are left out.
+
+        Raises
+        ------
+        Missing
+            If a cell was not measured, or no unit has all of them.
+        ValueError
+            If the logarithm of a value that is not positive is wanted.
+        """
+        columns = [self._by_unit(cell) for cell in cells]
+        table = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)))
+        if table.empty:
+            raise Missing(f"no unit ({self.units}) measured all of: {'; '.join(map(str, cells))}")
+        if not self.crossed:
+            return table.to_numpy(dtype=float)
+        cube = np.stack([table[index].unstack().to_numpy() for index in range(len(columns))], axis=-1)
+        whole = ~np.isnan(cube).any(axis=(1, 2))
+        if not whole.any():
+            raise Missing(f"no {self._names[0]} measured every {self._names[1]} for: {'; '.join(map(str, cells))}")
+        kept: NDArray[np.float64] = cube[whole]
+        return kept
+
+    def _by_unit(self, cell: Cell) -> pd.Series[float]:
+        rows = self.rows(cell)
+        values = rows["value"]
+        if cell.log:
+            if (values <= 0).any():
+                raise ValueError(
+                    f"{cell} is compared on the log scale, but holds {int((values <= 0).sum())} values that are not positive"
+                )
+            values = np.log(values)
+        return values.groupby([rows[name] for name in self._names]).mean()

@@ -1,0 +1,5 @@
+"""``python -m upheld.cli``."""
+
+from upheld.cli import main
+
+main()

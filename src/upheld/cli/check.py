@@ -1,0 +1,130 @@
+"""``upheld check``: measure what the ledger lacks, judge every claim, print the verdicts."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from upheld.catalog import Method
+from upheld.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, MethodsArgument, ScaleOption
+from upheld.cli.output import print_json, progress, results
+
+if TYPE_CHECKING:
+    from upheld.claims import Ledger, Scale
+    from upheld.compute import Compute
+
+
+def check(
+    methods: MethodsArgument = None,
+    scale: ScaleOption = "quick",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Trials at a time; the number of cores by default.")
+    ] = None,
+    ray: Annotated[str | None, typer.Option("--ray", help="Run on Ray: 'auto', or a cluster's address.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget what was measured at this scale, and measure again.")
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure trials that failed again.")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", help="Exit with 1 if a claim upheld in this file is upheld no more.")
+    ] = None,
+    reproduce: Annotated[
+        Path | None,
+        typer.Option(
+            "--reproduce",
+            help="Measure the methods whose sources changed since this file; exit with 1 if a verdict differs.",
+        ),
+    ] = None,
+    save: Annotated[Path | None, typer.Option("--save", help="Write the verdicts to this file, as JSON.")] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    json: JsonOption = False,
+) -> None:
+    """Put claims to the test. What was measured before is not measured again; a run that is stopped goes on where it was."""
+    from upheld.claims import Ledger
+    from upheld.cli.results import chosen, parse_scale, results_of
+    from upheld.compute import choose
+    from upheld.report.export import verdicts_json
+    from upheld.report.terminal import verdict_table
+
+    measured_at = parse_scale(scale)
+    known = _read(reproduce or baseline)
+    selected = chosen(methods)
+    if reproduce is not None:
+        selected = [method for method in selected if _changed(method, known)]
+    with Ledger(ledger) as book:
+        failures = _measure(selected, measured_at, book, choose(ray, jobs), fresh=fresh, retry_failed=retry_failed)
+        document = verdicts_json(outcome := results_of(selected, measured_at, book))
+    if save is not None:
+        _write(save, document)
+    if json:
+        print_json(document)
+    else:
+        results().print(verdict_table(outcome))
+    differing = _lost(document, known, any_change=reproduce is not None)
+    for sentence in differing:
+        progress().print(sentence, markup=False)
+    # A smoke run exists to show that every experiment runs: there a failed trial is the result.
+    if differing or (failures and scale == "smoke"):
+        raise typer.Exit(1)
+
+
+def _measure(
+    selected: Sequence[Method], scale: Scale, book: Ledger, compute: Compute, *, fresh: bool, retry_failed: bool
+) -> int:
+    """Measure what is missing, with a display; returns the number of failed trials among those measured now."""
+    from upheld.claims import plan, run
+    from upheld.cli.display import Display
+
+    experiments = list(dict.fromkeys(claim.experiment for method in selected for claim in method.claims()))
+    if fresh:
+        book.forget([experiment.name for experiment in experiments], scale)
+    todo = plan(experiments, scale, book, retry_failed=retry_failed)
+    failures = 0
+    with Display(todo, compute.workers) as display:
+        for result in run(todo, book, compute):
+            display.show(result)
+            failures += result.status == "failed"
+    return failures
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    """A verdicts file, by method."""
+    if path is None:
+        return {}
+    if not path.is_file():
+        raise ValueError(f"there is no verdicts file {path}; write one with upheld check --save {path}")
+    try:
+        document = json_format.loads(path.read_text())
+        return {method["name"]: method for method in document["methods"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no verdicts file ({error}); write one with upheld check --save") from error
+
+
+def _changed(method: Method, known: dict[str, Any]) -> bool:
+    from upheld.claims import fingerprint
+
+    return method.name not in known or known[method.name]["fingerprint"] != fingerprint(method.name)
+
+
+def _lost(document: dict[str, Any], known: dict[str, Any], *, any_change: bool) -> list[str]:
+    """One sentence a claim whose earlier verdict does not stand; with `any_change`, whatever it was."""
+    sentences = []
+    for method in document["methods"]:
+        before = {claim["id"]: claim["outcome"] for claim in known.get(method["name"], {}).get("claims", [])}
+        now = {claim["id"]: claim["outcome"] for claim in method["claims"]}
+        for claim, outcome in before.items():
+            if now.get(claim, "gone") != outcome and (any_change or outcome == "upheld"):
+                sentences.append(f"{claim} was {outcome}, now it is {now.get(claim, 'gone')}")
+        if any_change:
+            sentences += [f"{claim} is new" for claim in now if before and claim not in before]
+    return sentences
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(json_format.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    unfinished.replace(path)
