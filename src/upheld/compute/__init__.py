@@ -11,5 +11,14 @@ from __future__ import annotations
 
 from upheld.compute.job import Compute, Job, Outcome
 from upheld.compute.local import LocalPool
+from upheld.compute.ray import RayCluster
 
-__all__ = ["Compute", "Job", "LocalPool", "Outcome"]
+__all__ = ["Compute", "Job", "LocalPool", "Outcome", "RayCluster", "choose"]
+
+
+def choose(ray: str | None, workers: int | None) -> Compute:
+    """The Ray cluster at the address `ray` ("auto": see `RayCluster`), or this machine if `ray` is None.
+
+    Raises ValueError if workers is not positive, or ray is not installed.
+    """
+    return LocalPool(workers) if ray is None else RayCluster(ray, workers)

@@ -86,13 +86,12 @@ def seal(job: Job) -> bytes | Outcome:
         )
 
 
-def unseal(sealed: Outcome, key: Hashable) -> Outcome:
-    """The outcome under its job's key, its value no longer pickled."""
+def unseal(sealed: Outcome) -> Outcome:
+    """The outcome, its value no longer pickled."""
     try:
-        value = pickle.loads(sealed.value) if sealed.status == "done" else None
+        return replace(sealed, value=pickle.loads(sealed.value)) if sealed.status == "done" else sealed
     except Exception as error:
-        return failed(key, f"the result cannot be unpickled: {one_line(error)}", type(error).__name__)
-    return replace(sealed, key=key, value=value)
+        return failed(sealed.key, f"the result cannot be unpickled: {one_line(error)}", type(error).__name__)
 
 
 def failed(key: Hashable, reason: str, error: str | None = None) -> Outcome:

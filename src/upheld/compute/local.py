@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from multiprocessing.connection import wait
 
-from upheld.compute.job import Job, Outcome, failed, seal, unseal
+from upheld.compute.crew import drive
+from upheld.compute.job import Job, Outcome, failed
 from upheld.compute.worker import ENVIRONMENT, peak_memory
 
 LOAD_LIMIT_S = 300.0  # importing a job's function is not on the job's clock, but must end
@@ -62,49 +62,42 @@ class LocalPool:
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """Outcomes of `jobs`, as they end; see `Compute.run`."""
-        queue = iter(jobs)
-        idle: list[Worker] = []
-        busy: dict[Worker, Job] = {}
-        ended: list[Outcome] = []
-        try:
-            while True:
-                fresh = list(islice(queue, self.workers - len(busy)))
-                for job in fresh:
-                    payload = seal(job)
-                    if isinstance(payload, Outcome):
-                        ended.append(payload)
-                    elif (worker := self._hand_over(payload, job, idle)) is not None:
-                        busy[worker] = job
-                    else:
-                        ended.append(failed(job.key, "no worker process could be started for it"))
-                yield from ended
-                ended.clear()
-                if not busy and not fresh:
-                    return
-                more = fresh and len(busy) < self.workers  # some of the fresh ones failed at the door
-                wait([worker.channel for worker in busy], 0 if more else min(worker.patience() for worker in busy))
-                for worker, job in list(busy.items()):
-                    outcome = worker.outcome()
-                    if outcome is not None:
-                        ended.append(unseal(outcome, job.key))
-                        del busy[worker]
-                        if worker.usable:
-                            idle.append(worker)
-        finally:
-            for worker in (*idle, *busy):
-                worker.stop()
+        return drive(jobs, self.workers, LocalCrew(self.memory_limit))
 
-    def _hand_over(self, payload: bytes, job: Job, idle: list[Worker]) -> Worker | None:
-        """The worker that took the job: an idle one or, should that have been killed meanwhile, a new one."""
-        for worker in (*idle[-1:], None):
-            if worker is None:
-                worker = Worker(self.memory_limit)
-            else:
-                idle.pop()
-            if worker.take(payload, job.timeout_s):
-                return worker
+
+class LocalCrew:
+    """Worker processes of this machine: as many as there were ever jobs at a time."""
+
+    def __init__(self, memory_limit: int) -> None:
+        self._memory_limit = memory_limit
+        self._idle: list[Worker] = []
+        self._busy: dict[Worker, Hashable] = {}
+
+    def begin(self, key: Hashable, payload: bytes, timeout_s: float) -> None:
+        worker = self._idle.pop() if self._idle else Worker(self._memory_limit)
+        self._busy[worker] = key
+        if not worker.take(payload, timeout_s):  # it was killed between two jobs
+            del self._busy[worker]
             worker.stop()
-        return None
+            worker = Worker(self._memory_limit)
+            self._busy[worker] = key
+            worker.take(payload, timeout_s)  # should this one be dead too, `outcome` tells why
+
+    def collect(self) -> list[Outcome]:
+        wait([worker.channel for worker in self._busy], min(worker.patience() for worker in self._busy))
+        ended = []
+        for worker, key in list(self._busy.items()):
+            outcome = worker.outcome()
+            if outcome is not None:
+                ended.append(replace(outcome, key=key))
+                del self._busy[worker]
+                if worker.usable:
+                    self._idle.append(worker)
+        return ended
+
+    def stop(self) -> None:
+        for worker in (*self._idle, *self._busy):
+            worker.stop()
 
 
 class Worker:

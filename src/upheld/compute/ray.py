@@ -1,0 +1,126 @@
+"""The machines of a Ray cluster.
+
+Ray carries the jobs; on each machine they run in the same worker processes as `LocalPool`'s, behind a small Ray actor.
+So a limit, a crash or an exception has the same outcome in both places, and what Ray does not tell, such as the signal
+that killed a job or the line where it crashed, is not lost.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from upheld.compute.crew import drive
+from upheld.compute.job import Job, Outcome, failed, one_line
+from upheld.compute.local import LocalCrew, cores, fair_share
+
+
+class RayCluster:
+    """Run jobs on a Ray cluster, one job a core at a time; limits and failures are `LocalPool`'s.
+
+    Workers get this process's module search path; on other machines the same paths, or installed packages, must hold
+    what the jobs import. Each worker may allocate an equal share of its machine's memory, one share a core.
+
+    Parameters
+    ----------
+    address : "host:port" of a cluster's head; or "auto": the cluster that runs on this machine, else one that is started
+        here, reachable from this machine alone, and stopped after the run. A program that is connected already
+        stays with its cluster.
+    workers : most jobs at a time; by default, the cluster's cores
+
+    Raises
+    ------
+    ValueError
+        If ray is not installed, or workers is not positive.
+    ConnectionError
+        From `run`, if there is no cluster at `address`.
+    """
+
+    def __init__(self, address: str = "auto", workers: int | None = None) -> None:
+        if importlib.util.find_spec("ray") is None:
+            raise ValueError('ray is not installed; it comes with: pip install "upheld[ray]"')
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        self.address = address
+        self.workers = workers
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """Outcomes of `jobs`, as they end; see `Compute.run`."""
+        with self._cluster() as ray:
+            yield from drive(jobs, self.workers or int(ray.cluster_resources()["CPU"]), RayCrew(ray))
+
+    @contextmanager
+    def _cluster(self) -> Iterator[Any]:
+        """The module `ray`, connected."""
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        import ray
+
+        if ray.is_initialized():
+            yield ray
+            return
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            ray.init(address=self.address, **quiet)
+        except ConnectionError:
+            if self.address != "auto":
+                raise
+            from ray._private import ray_constants
+
+            # Only then does Ray keep 127.0.0.1 as the node's address, and thereby listen to this machine alone.
+            ray_constants.ENABLE_RAY_CLUSTER = False
+            ray.init(address="local", num_cpus=self.workers or cores(), include_dashboard=False, **quiet)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+class RayCrew:
+    """Actors of a Ray cluster, each with a core."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._hire = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Actor)
+        self._paths = [os.path.abspath(path) for path in sys.path if isinstance(path, str)]
+        self._idle: list[Any] = []
+        self._busy: dict[Any, tuple[Hashable, Any]] = {}  # by the reference to the outcome: key, actor
+
+    def begin(self, key: Hashable, payload: bytes, timeout_s: float) -> None:
+        actor = self._idle.pop() if self._idle else self._hire.remote(self._paths)
+        self._busy[actor.run.remote(payload, timeout_s)] = key, actor
+
+    def collect(self) -> list[Outcome]:
+        ended = []
+        for reference in self._ray.wait(list(self._busy), num_returns=1)[0]:
+            key, actor = self._busy.pop(reference)
+            try:
+                ended.append(replace(self._ray.get(reference), key=key))
+                self._idle.append(actor)
+            except self._ray.exceptions.RayError as error:  # the actor or its machine is gone
+                ended.append(failed(key, f"lost by Ray: {one_line(error)}", type(error).__name__))
+                self._ray.kill(actor)
+        return ended
+
+    def stop(self) -> None:
+        for actor in (*self._idle, *(actor for _, actor in self._busy.values())):
+            self._ray.kill(actor)
+
+
+class Actor:
+    """What Ray starts on one of its machines: a crew of one."""
+
+    def __init__(self, paths: list[str]) -> None:
+        sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
+        self._crew = LocalCrew(fair_share(cores()))
+
+    def run(self, payload: bytes, timeout_s: float) -> Outcome:
+        """The outcome of one pickled call, its value still pickled."""
+        self._crew.begin(None, payload, timeout_s)
+        while not (ended := self._crew.collect()):
+            pass
+        return ended[0]
