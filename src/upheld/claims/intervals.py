@@ -1,26 +1,28 @@
 """Confidence intervals from few independent units, with separate one-sided levels and p-values dual to their ends.
 
-Everything the bench decides rests on this file. Rows of `y` are units that were measured independently of one another (usually
-seeds), columns are cells (a method under a condition), `m` are the cells' true means, and a claim is about `theta = h(m)`.
+Rows of `y` are units that were measured independently of one another (usually seeds), columns are cells (a method
+under a condition), `m` are the cells' true means, and a claim is about `theta = h(m)`.
 
-**Means.** With influence values `L_i = g'(y_i - m)`, `g` and `H` gradient and Hessian of `h`, and `V` the estimated covariance of the
-sample means::
+**Means.** With influence values `L_i = g'(y_i - m)`, `g` and `H` gradient and Hessian of `h` at the sample means, `V`
+the estimated covariance of those means, and `k3` the estimated third cumulant of the mean of the `L_i`::
 
     T     = (theta_hat - theta) / se,      se^2 = g' V g                                                          (1)
     A     = skew + 3/2 kappa,              skew = k3 / se^3,   kappa = g' V H V g / se^3                          (2)
     c     = skew / 2 + kappa - bias - A/3, bias = tr(H V) / (2 se)                                                (3)
     f(T)  = ((1 + A T / 3)^3 - 1) / A + c = T + A T^2 / 3 + A^2 T^3 / 27 + c                                      (4)
 
-`k3` is the third cumulant of the mean of the `L_i`. By the Edgeworth expansion of the studentised smooth function of means, `f(T)` has no
-skewness left to order 1/n, and it is monotone, so it inverts in closed form (Hall 1992, JRSS B 54, 221-228, for one mean, where
-`c = A/6`; the terms in `kappa` and `bias` carry it over to `h`). The reference law is Student's t. An end is **the wider of Student's t
-and of the inverted (4)**: skewness may widen an interval, never narrow it.
+By the Edgeworth expansion of a studentised smooth function of means, `f(T)` is normal up to terms of order 1/n, and it
+is monotone, so it inverts in closed form. For one mean, where `kappa = bias = 0` and `c = A/6`, this is Hall's
+transformation (1992, JRSS B 54, 221-228); the terms in `kappa` and `bias` carry it over to curved `h`. Quantiles are
+those of Student's t. An end is **the wider of Student's t and of the inverted (4)**: skewness may widen an interval,
+never narrow it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -29,9 +31,12 @@ from scipy import stats
 
 Array = NDArray[np.float64]
 
+DRAWS = 10_000
+SEED = 20260
+
 
 class Curve(Protocol):
-    """All confidence statements about one number: `low(alpha) > null` exactly when `p_above(null) <= alpha` (ties aside)."""
+    """All confidence statements about one number: `low(alpha) > null` exactly when `p_above(null) <= alpha`."""
 
     def low(self, alpha: float) -> float: ...
     def high(self, alpha: float) -> float: ...
@@ -58,7 +63,7 @@ class Interval:
     curve: Curve = field(repr=False, compare=False, kw_only=True)
 
     def p_above(self, null: float) -> float:
-        """One-sided p-value of "the truth lies above `null`": at most `alpha` exactly when the low end at `alpha` exceeds `null`."""
+        """One-sided p-value of "the truth lies above `null`": at most `alpha` just when `at(alpha, ...).low > null`."""
         return self.curve.p_above(null)
 
     def p_below(self, null: float) -> float:
@@ -80,12 +85,12 @@ def _interval(
     return Interval(float(estimate), low, high, n_units, method_name, alpha_low, alpha_high, note, curve=curve)
 
 
-# --- what is estimated -------------------------------------------------------------------------------------------------
+# --- what is estimated ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Estimand:
-    """A smooth function of C cell means; each part takes means of shape (..., C).
+    """A smooth function of C = `cells` means; each part takes means of shape (..., C).
 
     value : to shape (...)
     gradient : to shape (..., C)
@@ -93,6 +98,7 @@ class Estimand:
     """
 
     name: str
+    cells: int
     value: Callable[[Array], Array]
     gradient: Callable[[Array], Array]
     hessian: Callable[[Array], Array]
@@ -108,7 +114,8 @@ def contrast(weights: Sequence[float] | Array) -> Estimand:
     """
     w = np.asarray(weights, dtype=float)
     return Estimand(
-        "contrast of means",
+        "contrast",
+        w.size,
         lambda m: m @ w,
         lambda m: np.broadcast_to(w, m.shape),
         lambda m: np.zeros((*m.shape, w.size)),
@@ -135,7 +142,8 @@ def log_contrast(weights: Sequence[float] | Array) -> Estimand:
         return np.log(np.where(w != 0, m, 1.0))
 
     return Estimand(
-        "log contrast of means",
+        "log contrast",
+        w.size,
         lambda m: logs(m) @ w,
         lambda m: w / m,
         lambda m: np.eye(w.size) * (-w / m**2)[..., None, :],
@@ -154,6 +162,12 @@ def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
     2.0
     """
 
+    if numerator.cells != denominator.cells:
+        raise ValueError(
+            f"numerator and denominator must speak of the same cells, got {numerator.cells} and {denominator.cells}; "
+            "give unused cells the weight 0"
+        )
+
     def value(m: Array) -> Array:
         below = denominator.value(m)
         if np.any(below == 0):
@@ -169,7 +183,7 @@ def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
         rest = numerator.hessian(m) - value(m)[..., None, None] * denominator.hessian(m) - crossed
         return (rest - np.swapaxes(crossed, -1, -2)) / denominator.value(m)[..., None, None]
 
-    return Estimand(f"ratio of {numerator.name}s", value, gradient, hessian)
+    return Estimand(f"{numerator.name} / {denominator.name}", numerator.cells, value, gradient, hessian)
 
 
 def slope_weights(x: ArrayLike) -> Array:
@@ -184,15 +198,15 @@ def slope_weights(x: ArrayLike) -> Array:
     centred = x - x.mean()
     if x.ndim != 1 or not np.any(centred):
         raise ValueError(f"a slope needs a vector with at least two different values of x, got {x.tolist()}")
-    return centred / (centred @ centred)
+    return np.asarray(centred / (centred @ centred))
 
 
-# --- means -------------------------------------------------------------------------------------------------------------
+# --- means ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Studentised:
-    """The wider of Student's t and its skewness-corrected form (4); every field and method broadcasts over experiments."""
+    """The wider of Student's t and its skewness-corrected form (4); fields and methods broadcast over experiments."""
 
     estimate: Array
     se: Array
@@ -209,11 +223,11 @@ class Studentised:
         return np.where(flat, z - self.shift, 3 / a * (np.cbrt(1 + a * (z - self.shift)) - 1))
 
     def low(self, alpha: float) -> Array:
-        q = stats.t.isf(alpha, self.df)
+        q = np.asarray(stats.t.isf(alpha, self.df))
         return self.estimate - _times(self.se, np.maximum(q, self._f_inverse(q)))
 
     def high(self, alpha: float) -> Array:
-        q = stats.t.ppf(alpha, self.df)
+        q = np.asarray(stats.t.ppf(alpha, self.df))
         return self.estimate - _times(self.se, np.minimum(q, self._f_inverse(q)))
 
     def _t(self, null: float) -> Array:
@@ -244,13 +258,13 @@ def _third_cumulant_of_mean(values: Array) -> Array:
     if n < 3:
         return np.zeros(values.shape[:-1])
     third = ((values - values.mean(-1, keepdims=True)) ** 3).sum(-1)
-    return (1 + 3 / n) * third / (n * (n - 1) * (n - 2))
+    return np.asarray((1 + 3 / n) * third / (n * (n - 1) * (n - 2)))
 
 
 def _studentised(
     means: Array, estimand: Estimand, covariance: Array, k3: Array, df: Array, scale: Array
 ) -> Studentised:
-    """(1)-(3) for means (..., C) with covariance (..., C, C); a standard error below 1e-12 `scale` is rounding and counts as none."""
+    """(1)-(3) for means (..., C) with covariance (..., C, C); a standard error below 1e-12 `scale` is mere rounding."""
     g, hessian = estimand.gradient(means), estimand.hessian(means)
     along = np.einsum("...cd,...d->...c", covariance, g)
     se = np.sqrt(np.maximum(np.einsum("...c,...c->...", g, along), 0.0))
@@ -310,6 +324,14 @@ class _Unknown:
         return 1.0
 
 
+def _match(y: Array, estimand: Estimand) -> Array:
+    if y.shape[-1] != estimand.cells:
+        raise ValueError(
+            f"y has {y.shape[-1]} cells (its last axis), but the {estimand.name} speaks of {estimand.cells}"
+        )
+    return y
+
+
 ONE_UNIT = "one unit says nothing about the spread between units"
 NO_SPREAD = "all units agree to rounding, so the interval is a point; no confidence statement stands behind it"
 
@@ -349,7 +371,7 @@ def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, 
     (0.038, True, True)
     """
     y = np.asarray(y, dtype=float)
-    y = _finite(y[:, None] if y.ndim == 1 else y, "y", 2)
+    y = _match(_finite(y[:, None] if y.ndim == 1 else y, "y", 2), estimand)
     n = y.shape[0]
     name = f"skewness-corrected t, {estimand.name}"
     if n == 1:
@@ -359,7 +381,7 @@ def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, 
     return _interval(_Scalar(curve), float(curve.estimate), n, name, alpha_low, alpha_high, note)
 
 
-# --- two-way crossed units ---------------------------------------------------------------------------------------------
+# --- two-way crossed units --------------------------------------------------------------------------------------------
 
 
 def studentise_crossed(y: Array, estimand: Estimand) -> Studentised:
@@ -379,15 +401,16 @@ def studentise_crossed(y: Array, estimand: Estimand) -> Studentised:
 
 
 def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
-    """Interval of h(m) when every one of S rows (seeds) met every one of I columns (tasks, items), and both stand for more of their kind.
+    """Interval of h(m) when each of S rows (seeds) met each of I columns (tasks), and both stand for more of their kind.
 
     Parameters
     ----------
     y : (S rows, I columns, C cells)
     estimand, alpha_low, alpha_high : as in `smooth_interval`
 
-    The variance of the grand mean is that of the row means over S plus that of the column means over I, with Satterthwaite's degrees of
-    freedom. The cells' own noise is counted in both: that is the price of never being too small on average.
+    The variance of the grand mean is that of the row means over S plus that of the column means over I, with
+    Satterthwaite's degrees of freedom. The noise of single entries is counted in both, so that the interval is never
+    too short on average; where that noise is all there is, it is too long by a factor of about 1.4.
     `n_units` of the result is min(S, I).
 
     Examples
@@ -396,7 +419,7 @@ def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025,
     >>> round(crossed_interval(y, contrast([1])).estimate, 2)
     5.5
     """
-    y = _finite(y, "y", 3)
+    y = _match(_finite(y, "y", 3), estimand)
     s, i = y.shape[:2]
     name = f"two-way skewness-corrected t, {estimand.name}"
     if min(s, i) == 1:
@@ -406,7 +429,7 @@ def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025,
     return _interval(_Scalar(curve), float(curve.estimate), min(s, i), name, alpha_low, alpha_high, note)
 
 
-# --- shares ------------------------------------------------------------------------------------------------------------
+# --- shares -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -428,7 +451,9 @@ class _Binomial:
 
 
 def share_interval(hits: ArrayLike, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
-    """Clopper and Pearson's interval of a share from n independent values that are 0 or 1: its errors never exceed the levels.
+    """Clopper and Pearson's interval of a share from n independent values that are 0 or 1.
+
+    Its errors never exceed the levels, whatever n and the share; Wilson's are shorter and reach twice the level.
 
     Examples
     --------
@@ -446,7 +471,7 @@ def share_interval(hits: ArrayLike, alpha_low: float = 0.025, alpha_high: float 
     return _interval(curve, float(hits.mean()), hits.size, "Clopper-Pearson", alpha_low, alpha_high)
 
 
-# --- quantiles ---------------------------------------------------------------------------------------------------------
+# --- quantiles --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -480,9 +505,9 @@ class _OrderStatistics:
 def quantile_interval(values: ArrayLike, q: float, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
     """Distribution-free interval of the q-quantile of one value a unit, between two order statistics.
 
-    An end beyond the most extreme value is infinite: the upper end of the 99 % quantile needs ln(alpha)/ln(0.99) values, 368 of them at
-    alpha 0.025. No method knows better without an assumption about the tail. Where each unit holds many values
-    (latencies of one run), take the quantile within the unit and `smooth_interval` of its mean.
+    An end beyond the most extreme value is infinite: the upper end of the 99 % quantile needs ln(alpha) / ln(0.99)
+    values, 368 of them at alpha 0.025, and nothing does better without an assumption about the tail. Where a unit
+    holds many values (latencies of one run), take the quantile within the unit and `smooth_interval` of its mean.
 
     Examples
     --------
@@ -503,7 +528,78 @@ def quantile_interval(values: ArrayLike, q: float, alpha_low: float = 0.025, alp
     )
 
 
-# --- several claims at once --------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Percentiles:
+    """Ends from sorted bootstrap draws, and none below the level `floor` at which the data can no longer bound theta."""
+
+    draws: Array
+    floor: float
+
+    def low(self, alpha: float) -> float:
+        k = int(alpha * (self.draws.size + 1) + 1e-9)
+        return float(self.draws[k - 1]) if k and alpha >= self.floor else -np.inf
+
+    def high(self, alpha: float) -> float:
+        k = int(alpha * (self.draws.size + 1) + 1e-9)
+        return float(self.draws[-k]) if k and alpha >= self.floor else np.inf
+
+    def p_above(self, null: float) -> float:
+        beyond = np.searchsorted(self.draws, null, side="right")
+        return max(self.floor, min(1.0, float(beyond + 1) / (self.draws.size + 1)))
+
+    def p_below(self, null: float) -> float:
+        beyond = self.draws.size - np.searchsorted(self.draws, null, side="left")
+        return max(self.floor, min(1.0, float(beyond + 1) / (self.draws.size + 1)))
+
+
+@lru_cache(maxsize=4)
+def _resamples(n: int) -> NDArray[np.int32]:
+    """How often each of n units is drawn, (DRAWS, n); the second half mirrors the first, so that order has no side."""
+    drawn = np.random.default_rng(SEED).integers(n, size=(DRAWS // 2, n)) + n * np.arange(DRAWS // 2)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=DRAWS // 2 * n).reshape(-1, n).astype(np.int32)
+    return np.concatenate([counts, counts[:, ::-1]])
+
+
+def _resampled_quantile(counts: NDArray[np.int32], x: Array, q: float) -> Array:
+    """`np.quantile(resample, q)` of every resample of x, without building one."""
+    order = np.argsort(x, kind="stable")
+    upto = np.cumsum(counts[:, order], axis=1)
+    whole, part = divmod((x.size - 1) * q, 1)
+    below = x[order][np.argmax(upto > whole, axis=1)]
+    above = x[order][np.argmax(upto > min(whole + 1, x.size - 1), axis=1)]
+    return np.asarray(below + part * (above - below))
+
+
+def quantile_difference_interval(
+    x: ArrayLike, y: ArrayLike, q: float, alpha_low: float = 0.025, alpha_high: float = 0.025
+) -> Interval:
+    """Interval of `quantile(x, q) - quantile(y, q)` from paired units: the percentile bootstrap of 10,000 fixed draws.
+
+    An end is infinite where n units cannot bound either quantile at its level, that is where
+    max(q, 1 - q)^n > alpha: a median needs 6 units at 0.025 and 8 at 0.005, a 99 % quantile 368.
+    The result does not depend on the units' order, and swapping x and y swaps the ends.
+
+    Examples
+    --------
+    >>> x = np.arange(1.0, 21.0)
+    >>> quantile_difference_interval(x + 100, x, 0.5).estimate
+    100.0
+    """
+    x, y = _finite(x, "x", 1), _finite(y, "y", 1)
+    if x.size != y.size:
+        raise ValueError(f"x and y are paired by unit, got {x.size} and {y.size} values")
+    if not 0 < q < 1:
+        raise ValueError(f"q must lie strictly between 0 and 1, got {q}")
+    order = np.lexsort((np.abs(x - y), x + y))
+    x, y = x[order], y[order]
+    counts = _resamples(x.size)
+    draws = np.sort(_resampled_quantile(counts, x, q) - _resampled_quantile(counts, y, q))
+    estimate = float(np.quantile(x, q) - np.quantile(y, q))
+    curve = _Percentiles(draws, max(q, 1 - q) ** x.size)
+    return _interval(curve, estimate, x.size, "percentile bootstrap", alpha_low, alpha_high)
+
+
+# --- several claims at once -------------------------------------------------------------------------------------------
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -522,9 +618,9 @@ def holm(p_values: ArrayLike) -> Array:
 
 
 def holm_levels(p_values: ArrayLike, alpha: float) -> Array:
-    """The level at which Holm's procedure tests each hypothesis: an end at its level excludes the null exactly when it is rejected.
+    """The level at which Holm's procedure tests each hypothesis: an end at its level excludes the null if rejected.
 
-    The j-th smallest of m p-values is tested at alpha / (m - j + 1); after the first that is not rejected the level stays.
+    The j-th smallest of m p-values has alpha / (m - j + 1); from the first that is not rejected on the level stays.
 
     Examples
     --------
