@@ -18,6 +18,7 @@ from upheld.claims import functionals, intervals
 from upheld.claims.functionals import Functional
 from upheld.claims.intervals import Interval
 from upheld.claims.measurements import Cell, Measurements, Missing, Where, shown
+from upheld.claims.transformed import exponential, quotient
 
 
 class Estimand(Protocol):
@@ -106,7 +107,10 @@ class Quantile(_OneMethod):
 
 @dataclass(frozen=True)
 class Slope(_OneMethod, _Smooth):
-    """Slope of the mean metric in a condition key, by least squares; by default of logarithm on logarithm, a rate's exponent."""
+    """Slope of the mean metric in a condition key, by least squares; by default of logarithm on logarithm, a rate's exponent.
+
+    Other conditions are held fixed: the slope is taken under each of their combinations, and averaged.
+    """
 
     x: str = field(kw_only=True)
     log_x: bool = True
@@ -116,10 +120,16 @@ class Slope(_OneMethod, _Smooth):
         levels = data.levels(self.cell(), self.x)
         if len(levels) < 2:
             raise Missing(f"a slope in {self.x} needs two values of it, {self.cell()} has {levels}")
+        contexts = data.contexts(self.cell(), besides=self.x)
         x = np.array(levels, dtype=float)
         weights = functionals.slope_weights(np.log(x) if self.log_x else x)
-        cells = tuple(Cell(self.metric, self.method, {**self.where, self.x: level}) for level in levels)
-        return cells, (functionals.log_contrast if self.log_y else functionals.contrast)(weights)
+        cells = tuple(
+            Cell(self.metric, self.method, {**self.where, **context, self.x: level})
+            for context in contexts
+            for level in levels
+        )
+        of = functionals.log_contrast if self.log_y else functionals.contrast
+        return cells, of(np.tile(weights, len(contexts)) / len(contexts))
 
     def __str__(self) -> str:
         y = f"log {self.metric}" if self.log_y else self.metric
@@ -184,7 +194,7 @@ class QuantileRatio:
 
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
         first, second = (one.interval(data, alpha_low, alpha_high) for one in (self.first, self.second))
-        return intervals.quotient(first, second)
+        return quotient(first, second)
 
     def cell(self) -> Cell:
         return self.first.cell()
@@ -210,7 +220,7 @@ class GeometricRatio(_Smooth):
         return cells, functionals.contrast([1.0, -1.0])
 
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
-        return intervals.exponential(super().interval(data, alpha_low, alpha_high))
+        return exponential(super().interval(data, alpha_low, alpha_high))
 
     def cell(self) -> Cell:
         return Cell(self.metric, self.first, self.where)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from upheld.claims.measurements import NOT_CONDITIONS
 from upheld.claims.preparation import Recipe
-from upheld.claims.trial import Condition, Measurement, Scalar, Scale, Trial
+from upheld.claims.trial import Condition, Measurement, Scalar, Scale, Trial, canonical
 
 
 def grid(**axes: Sequence[Scalar]) -> list[dict[str, Scalar]]:
@@ -21,6 +24,17 @@ def grid(**axes: Sequence[Scalar]) -> list[dict[str, Scalar]]:
 
 def _nothing(trial: Trial) -> Iterable[Recipe]:
     return ()
+
+
+def _check(condition: Condition, experiment: str) -> None:
+    """A condition is part of a result's key and of its row: plain values, and no name that the row has already."""
+    for key, value in condition.items():
+        if key in NOT_CONDITIONS:
+            raise ValueError(f"{experiment}: {key!r} cannot name a condition, it names something every result has")
+        if not isinstance(value, str | int | float | bool) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(
+                f"{experiment}: condition {key} is {value!r}; text, numbers of Python that are finite, True and False can be"
+            )
 
 
 @dataclass(frozen=True, eq=False)  # an experiment is itself, whatever another one looks like
@@ -57,9 +71,16 @@ class Experiment:
     alone: bool = False
 
     def __post_init__(self) -> None:
-        for scale in self.conditions:
+        for scale, conditions in self.conditions.items():
             if scale not in self.repeats or scale not in self.timeout_s:
                 raise ValueError(f"{self.name}: scale {scale} has conditions, but no repeats or no timeout_s")
+            if self.repeats[scale] < 1 or not self.timeout_s[scale] > 0:
+                raise ValueError(f"{self.name}: repeats and timeout_s of scale {scale} must be above 0")
+            for condition in conditions:
+                _check(condition, self.name)
+            twice = [text for text, count in Counter(map(canonical, conditions)).items() if count > 1]
+            if twice:
+                raise ValueError(f"{self.name}: condition {twice[0]} stands twice in scale {scale}")
 
     @property
     def method(self) -> str:
@@ -72,3 +93,7 @@ class Experiment:
         for seed in range(self.repeats.get(scale, 0)):
             for condition in conditions:
                 yield Trial(self.name, condition, seed, scale)
+
+    def keys(self, scale: Scale) -> set[tuple[str, int]]:
+        """Canonical condition and seed of every trial of a scale, as the ledger has them."""
+        return {(canonical(trial.condition), trial.seed) for trial in self.trials(scale)}

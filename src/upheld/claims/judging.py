@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import pandas as pd
+
 from upheld.claims.claim import Claim
 from upheld.claims.fingerprint import fingerprint
 from upheld.claims.ledger import Ledger
 from upheld.claims.measurements import Measurements, Missing
-from upheld.claims.trial import Scale, canonical
+from upheld.claims.trial import Scale
 from upheld.claims.verdict import Finding, Judgement, Outcome, TrialCounts, Verdict
 
 MOST_FAILURES = 0.10
@@ -19,12 +21,14 @@ MOST_FAILURES = 0.10
 def judge(claim: Claim, scale: Scale, ledger: Ledger) -> Verdict:
     """The verdict on what the ledger holds for the present sources; the ledger remembers it."""
     sources = fingerprint(claim.method)
-    costs = ledger.costs(claim.experiment.name, scale, sources)
-    trials = _count(claim, scale, ledger, sources)
+    wanted = claim.experiment.keys(scale)
+    costs = ledger.costs(claim.experiment.name, scale, sources, wanted)
+    trials = _count(len(wanted), costs)
     failed = costs[costs["status"] == "failed"]["reason"]
     absent = costs[costs["status"] == "not run"]["reason"]
+    frame = ledger.measurements(claim.experiment.name, scale, sources, wanted)
 
-    judgement = _judgement(claim, scale, ledger, sources, trials, list(absent))
+    judgement = _judgement(claim, scale, frame, trials, list(absent))
     rule = repr(claim.rule)
     verdict = Verdict(
         claim=claim.id,
@@ -44,22 +48,19 @@ def judge(claim: Claim, scale: Scale, ledger: Ledger) -> Verdict:
     return verdict
 
 
-def _count(claim: Claim, scale: Scale, ledger: Ledger, sources: str) -> TrialCounts:
-    statuses = ledger.statuses(claim.experiment.name, scale, sources)
-    wanted = [(canonical(trial.condition), trial.seed) for trial in claim.experiment.trials(scale)]
-    found = Counter(statuses[key] for key in wanted if key in statuses)
-    return TrialCounts(len(wanted), found["done"], found["failed"], found["not run"])
+def _count(wanted: int, costs: pd.DataFrame) -> TrialCounts:
+    found = Counter(costs["status"])
+    return TrialCounts(wanted, found["done"], found["failed"], found["not run"])
 
 
 def _judgement(
-    claim: Claim, scale: Scale, ledger: Ledger, sources: str, trials: TrialCounts, absent: Sequence[str]
+    claim: Claim, scale: Scale, frame: pd.DataFrame, trials: TrialCounts, absent: Sequence[str]
 ) -> Judgement:
     if trials.wanted == 0:
         first = next((str(one) for one in Scale if claim.experiment.conditions.get(one)), "no")
         return Judgement(Outcome.NOT_RUN, note=f"measured from {first} scale on")
     if trials.not_run and trials.done == 0:
         return Judgement(Outcome.NOT_RUN, note=_most_common(absent))
-    frame = ledger.measurements(claim.experiment.name, scale, sources)
     if frame.empty:
         why = "every trial failed" if trials.failed else "not measured yet"
         return Judgement(Outcome.INCONCLUSIVE, note=why)

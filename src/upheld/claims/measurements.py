@@ -14,6 +14,9 @@ from upheld.claims.trial import Scalar
 Where = Mapping[str, Scalar | Sequence[Scalar]]
 
 
+NOT_CONDITIONS = ("seed", "item", "method", "metric", "value")
+
+
 class Missing(ValueError):
     """What a rule reads was not measured."""
 
@@ -54,9 +57,7 @@ class Measurements:
             raise ValueError(
                 f"units {units!r} name {unknown}, which is neither seed, item nor a condition of the experiment"
             )
-        self._groups = (
-            {key: group for key, group in frame.groupby(["metric", "method"], sort=False)} if len(frame) else {}
-        )
+        self._groups = dict(iter(frame.groupby(["metric", "method"], sort=False))) if len(frame) else {}
 
     def rows(self, cell: Cell) -> pd.DataFrame:
         """Rows of a cell.
@@ -82,6 +83,17 @@ class Measurements:
         if key not in rows.columns:
             raise Missing(f"{cell}: the experiment has no condition {key!r}")
         return sorted(rows[key].dropna().unique().tolist())
+
+    def contexts(self, cell: Cell, besides: str) -> list[dict[str, Scalar]]:
+        """Every combination of the other condition keys that a cell was measured under; sampling units are no conditions."""
+        rows = self.rows(cell)
+        others = [
+            key
+            for key in rows.columns
+            if key not in {*NOT_CONDITIONS, *self._names, besides} and rows[key].notna().any()
+        ]
+        found = rows[others].drop_duplicates().itertuples(index=False)
+        return [dict(zip(others, values, strict=True)) for values in found] if others else [{}]
 
     def matrix(self, cells: Sequence[Cell]) -> NDArray[np.float64]:
         """Mean of every cell in every unit: (units, cells), or (seeds, items, cells) when units are crossed.

@@ -6,8 +6,8 @@ region it is *upheld*, outside *not upheld*, across its border *inconclusive*.
 **Families.** Most claims speak of several comparisons: every rival, every sample size. To uphold *all* of them each must hold, and
 a test that demands all needs no correction (Berger 1982: the maximum of p-values is itself one). To refute them a single one
 suffices, and there chance has many tries, so the end of each interval that could refute is widened by Holm's step-down procedure.
-For *any* it is the other way round. Each end of an interval has therefore an error rate of its own: 2.5 % that a claim which does not hold is
-called upheld, 2.5 % that one which holds is called not upheld, whatever the number of comparisons.
+For *any* it is the other way round. Each end of an interval has therefore an error rate of its own: 2.5 % that a claim which does
+not hold is called upheld, 2.5 % that one which holds is called not upheld, whatever the number of comparisons.
 """
 
 from __future__ import annotations

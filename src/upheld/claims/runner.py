@@ -6,9 +6,11 @@ import contextlib
 import importlib.metadata
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from upheld.claims.experiment import Experiment
 from upheld.claims.fingerprint import fingerprint
@@ -16,6 +18,7 @@ from upheld.claims.ledger import Ledger, Result, Status
 from upheld.claims.preparation import Recipe, prepare
 from upheld.claims.trial import Measurement, NotRun, Scale, Trial, canonical
 from upheld.compute import Compute, Job, Outcome
+from upheld.compute.job import one_line
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,19 @@ def plan(experiments: Sequence[Experiment], scale: Scale, ledger: Ledger, *, ret
     """The trials that the ledger lacks for the present sources.
 
     Trials that could not be run are tried again, since what was missing may be there now; failed ones only on request.
+
+    Raises
+    ------
+    ValueError
+        If two experiments have one name, or a name does not begin with that of its method's package.
     """
     pending: list[tuple[Experiment, Trial]] = []
     present = stale = 0
+    for name, count in Counter(experiment.name for experiment in experiments).items():
+        if count > 1:
+            raise ValueError(
+                f"{count} experiments have the name {name!r}; rename all but one, results are kept by name"
+            )
     for experiment in experiments:
         sources = fingerprint(experiment.method)
         statuses = ledger.statuses(experiment.name, scale, sources)
@@ -51,42 +64,72 @@ def plan(experiments: Sequence[Experiment], scale: Scale, ledger: Ledger, *, ret
 def run(plan: Plan, ledger: Ledger, compute: Compute) -> Iterator[Result]:
     """Measure what is pending; every result is in the ledger before it is yielded.
 
-    What trials stand on is prepared first, each recipe once. A trial whose preparation failed is a failed trial.
+    What trials stand on is prepared first, each recipe once. A trial whose preparation failed is a failed trial, one whose
+    preparation cannot be made here is not run.
     """
-    broken = _prepare([recipe for experiment, trial in plan.pending for recipe in experiment.prepare(trial)], compute)
+    needs = [_needs(experiment, trial) for experiment, trial in plan.pending]
+    lacking = _prepare([recipe for one in needs if not isinstance(one, Lack) for recipe in one], compute)
     sound: list[tuple[Experiment, Trial]] = []
-    for experiment, trial in plan.pending:
-        why = next((broken[recipe] for recipe in experiment.prepare(trial) if recipe in broken), None)
-        if why is None:
+    for (experiment, trial), need in zip(plan.pending, needs, strict=True):
+        lack = need if isinstance(need, Lack) else next((lacking[one] for one in need if one in lacking), None)
+        if lack is None:
             sound.append((experiment, trial))
         else:
-            yield _committed(Result(trial, "failed", reason=why), experiment, ledger)
+            yield _committed(Result(trial, lack.status, reason=lack.reason), experiment, ledger)
     yield from _measure([one for one in sound if not one[0].alone], ledger, compute)
     for one in sound:
         if one[0].alone:
             yield from _measure([one], ledger, compute)
 
 
-def _prepare(recipes: Iterable[Recipe], compute: Compute) -> dict[Recipe, str]:
-    """Build what is not there yet; returns why, for those that failed."""
-    needed = [recipe for recipe in dict.fromkeys(recipes) if not recipe.ready]
-    jobs = [Job(index, prepare, (recipe,), recipe.preparation.timeout_s) for index, recipe in enumerate(needed)]
-    return {
-        needed[outcome.key]: f"preparing {needed[outcome.key]} failed: {outcome.reason}"
-        for outcome in compute.run(jobs)
-        if outcome.status == "failed"
-    }
+@dataclass(frozen=True)
+class Lack:
+    """Why a trial has not what it stands on."""
+
+    status: Status
+    reason: str
 
 
-def _measure(pending: Sequence[tuple[Experiment, Trial]], ledger: Ledger, compute: Compute) -> Iterator[Result]:
-    jobs = (
-        Job(index, measure, (experiment.measure, trial, experiment.method), experiment.timeout_s[trial.scale])
-        for index, (experiment, trial) in enumerate(pending)
-    )
-    with contextlib.closing(compute.run(jobs)) as outcomes:
+def _needs(experiment: Experiment, trial: Trial) -> tuple[Recipe, ...] | Lack:
+    """What the trial stands on. That is said by code of the experiment, whose error is this one trial's failure."""
+    try:
+        return tuple(experiment.prepare(trial))
+    except Exception as error:
+        return Lack("failed", f"what to prepare cannot be told: {one_line(error)}")
+
+
+def _prepare(recipes: Iterable[Recipe], compute: Compute) -> dict[Recipe, Lack]:
+    """Build what is not there yet; returns what is lacking then, and why."""
+    needed: dict[Hashable, Recipe] = dict(enumerate(recipe for recipe in dict.fromkeys(recipes) if not recipe.ready))
+    jobs = [Job(index, prepare, (recipe,), recipe.preparation.timeout_s) for index, recipe in needed.items()]
+    lacking = {}
+    for outcome in _outcomes(jobs, compute):
+        recipe = needed[outcome.key]
+        if outcome.status == "failed":
+            lacking[recipe] = Lack("failed", _printable(f"preparing {recipe} failed: {outcome.reason}"))
+        elif outcome.value:
+            lacking[recipe] = Lack("not run", _printable(outcome.value))
+    return lacking
+
+
+def _measure(trials: Sequence[tuple[Experiment, Trial]], ledger: Ledger, compute: Compute) -> Iterator[Result]:
+    pending: dict[Hashable, tuple[Experiment, Trial]] = dict(enumerate(trials))
+    jobs = [
+        Job(index, measure, (experiment.measure, trial, experiment.method, fingerprint(experiment.method)),
+            experiment.timeout_s[trial.scale])
+        for index, (experiment, trial) in pending.items()
+    ]  # fmt: skip
+    with contextlib.closing(_outcomes(jobs, compute)) as outcomes:
         for outcome in outcomes:
             experiment, trial = pending[outcome.key]
             yield _committed(_result(trial, outcome), experiment, ledger)
+
+
+def _outcomes(jobs: Sequence[Job], compute: Compute) -> Generator[Outcome, None, None]:
+    """What became of the jobs. No workers, and no cluster, are started for none; none goes on when nobody listens."""
+    if jobs:
+        with contextlib.closing(cast("Generator[Outcome, None, None]", compute.run(jobs))) as outcomes:
+            yield from outcomes
 
 
 def _committed(result: Result, experiment: Experiment, ledger: Ledger) -> Result:
@@ -101,12 +144,17 @@ def _result(trial: Trial, outcome: Outcome) -> Result:
         trial,
         status,
         measured.measurements,
-        reason=outcome.reason or measured.not_run,
+        reason=_printable(outcome.reason or measured.not_run),
         seconds=outcome.seconds,
         peak_memory=outcome.peak_memory,
         host=outcome.host,
         versions=measured.versions,
     )
+
+
+def _printable(reason: str) -> str:
+    """A reason may quote a file name that is no text; it must not keep the result from being written."""
+    return reason.encode(errors="backslashreplace").decode()
 
 
 # -- in the worker
@@ -121,12 +169,23 @@ class Measured:
     versions: dict[str, str]
 
 
-def measure(experiment: Callable[[Trial], Iterable[Measurement]], trial: Trial, method: str) -> Measured:
-    """One trial's measurements, in a worker."""
+def measure(experiment: Callable[[Trial], Iterable[Measurement]], trial: Trial, method: str, sources: str) -> Measured:
+    """One trial's measurements, in a worker.
+
+    A worker may start long after the run did, or on another machine: `sources` is the fingerprint that its results will bear.
+    """
     try:
-        return Measured(tuple(experiment(trial)), "", versions(method))
+        if fingerprint(method) != sources:
+            raise NotRun(f"the sources of {method} were changed during the run; run it again")
+        measurements = tuple(experiment(trial))
     except NotRun as reason:
         return Measured((), str(reason) or "cannot be run here", versions(method))
+    if not measurements:
+        raise ValueError("nothing was measured; a trial that cannot measure should say why by raising NotRun")
+    stranger = next((one for one in measurements if not isinstance(one, Measurement)), None)
+    if stranger is not None:
+        raise TypeError(f"a trial yields Measurement(method, metric, value), this one yielded {stranger!r}")
+    return Measured(measurements, "", versions(method))
 
 
 @lru_cache

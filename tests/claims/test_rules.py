@@ -1,0 +1,283 @@
+"""Rules on planted truths: error rates by simulation, families, composition, and what they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from upheld.claims import (
+    All,
+    Any,
+    AtLeast,
+    AtMost,
+    Difference,
+    Equivalent,
+    Mean,
+    Measurements,
+    NeverViolated,
+    Outcome,
+    Quantile,
+    QuantileRatio,
+    Rate,
+    Share,
+    Superior,
+    Within,
+)
+
+SIMULATIONS = 2000
+
+
+def measured(**columns) -> Measurements:
+    """Measurements of metric "f" from one array of values a method."""
+    frames = [
+        pd.DataFrame(
+            {
+                "seed": range(len(values)),
+                "item": "",
+                "method": method,
+                "metric": "f",
+                "value": np.asarray(values, float),
+            }
+        )
+        for method, values in columns.items()
+    ]
+    return Measurements(pd.concat(frames, ignore_index=True))
+
+
+def ceiling(simulations=SIMULATIONS) -> float:
+    """An observed rate stays below this with probability 0.999 when the true rate is 5 %."""
+    return stats.binom.ppf(0.999, simulations, 0.05) / simulations
+
+
+def rates(rule, draw, simulations=SIMULATIONS, seed=0) -> dict[Outcome, float]:
+    """Share of simulated experiments with each outcome."""
+    rng = np.random.default_rng(seed)
+    outcomes = [rule.judge(measured(**draw(rng))).outcome for _ in range(simulations)]
+    return {outcome: outcomes.count(outcome) / simulations for outcome in Outcome}
+
+
+DIFFERENCES = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "skewed up": lambda rng, n: rng.exponential(size=n) - 1,
+    "skewed down": lambda rng, n: 1 - rng.exponential(size=n),
+    "heavy": lambda rng, n: rng.standard_t(3, n),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", DIFFERENCES)
+@pytest.mark.parametrize("n", [5, 20, 200])
+def test_superior_is_rarely_upheld_without_a_difference(law, n):
+    def draw(rng):
+        theirs = rng.normal(10, 3, n)  # what a pair shares must not matter
+        return {"ours": theirs + DIFFERENCES[law](rng, n), "theirs": theirs}
+
+    found = rates(Superior("f", ours="ours", rivals=("theirs",)), draw)
+    assert found[Outcome.UPHELD] <= ceiling()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [6, 20])
+def test_superior_finds_a_planted_difference_as_often_as_theory_says(n):
+    effect = 1.2
+    power = stats.nct.sf(stats.t.isf(0.025, n - 1), n - 1, effect * math.sqrt(n))
+
+    def draw(rng):
+        theirs = rng.normal(10, 3, n)
+        return {"ours": theirs + rng.normal(effect, 1, n), "theirs": theirs}
+
+    found = rates(Superior("f", ours="ours", rivals=("theirs",)), draw, simulations=1000)
+    assert power - 0.06 <= found[Outcome.UPHELD] <= power + 0.05
+
+
+@pytest.mark.slow
+def test_a_method_equal_to_its_five_rivals_is_rarely_refuted():
+    """Holm: five chances to look worse than somebody, still one error rate."""
+
+    def draw(rng):
+        shared = rng.normal(size=12)
+        return {name: 0.5 * shared + rng.normal(size=12) for name in ("ours", *"abcde")}
+
+    found = rates(Superior("f", ours="ours", rivals=tuple("abcde")), draw, simulations=500)
+    assert found[Outcome.NOT_UPHELD] <= ceiling(500)
+    assert found[Outcome.UPHELD] <= 0.01
+
+
+@pytest.mark.slow
+def test_equal_to_the_strongest_rival_and_far_above_the_others_is_rarely_upheld():
+    """The worst case of a claim about every rival; without a correction it keeps its error rate, since all must be beaten."""
+
+    def draw(rng):
+        return {
+            "ours": rng.normal(size=10),
+            "strong": rng.normal(size=10),
+            "weak": rng.normal(-9, 1, 10),
+            "weaker": rng.normal(-19, 1, 10),
+        }
+
+    found = rates(Superior("f", ours="ours", rivals=("strong", "weak", "weaker")), draw, simulations=500)
+    assert found[Outcome.UPHELD] <= ceiling(500)
+
+
+@pytest.mark.slow
+def test_equivalent_is_rarely_upheld_at_the_margin():
+    def draw(rng):
+        theirs = rng.normal(size=30)
+        return {"ours": theirs + 0.5 + rng.normal(scale=0.4, size=30), "theirs": theirs}
+
+    found = rates(Equivalent("f", "ours", "theirs", 0.5), draw)
+    assert found[Outcome.UPHELD] <= ceiling()
+    assert found[Outcome.NOT_UPHELD] <= ceiling()
+
+
+def exponents(exponent, rng, units=10):
+    frame = pd.DataFrame(
+        [
+            {"n": n, "seed": seed, "item": "", "method": "ours", "metric": "f", "value": n**exponent * math.exp(0.3 * rng.standard_t(5))}
+            for n in (100, 200, 400, 800) for seed in range(units)
+        ]
+    )  # fmt: skip
+    return Measurements(frame)
+
+
+@pytest.mark.slow
+def test_rate_is_rarely_upheld_at_the_border_of_its_range():
+    rng = np.random.default_rng(1)
+    rule = Rate("f", "ours", x="n", high=-0.4)
+    outcomes = [rule.judge(exponents(-0.4, rng)).outcome for _ in range(1000)]
+    assert outcomes.count(Outcome.UPHELD) / 1000 <= ceiling(1000)
+    assert outcomes.count(Outcome.NOT_UPHELD) / 1000 <= ceiling(1000)
+
+
+def test_rate_recognises_root_n():
+    rng = np.random.default_rng(2)
+    rule = Rate("f", "ours", x="n", low=-0.65, high=-0.35)
+    assert rule.judge(exponents(-0.5, rng, units=40)).outcome is Outcome.UPHELD
+    assert rule.judge(exponents(-1.0, rng, units=40)).outcome is Outcome.NOT_UPHELD
+
+
+def test_any_pays_for_its_tries():
+    """Ten useless alternatives: each may uphold at a tenth of the error rate only."""
+    rng = np.random.default_rng(3)
+    rule = Any(tuple(AtLeast(Mean("f", name), 0.0) for name in "abcdefghij"))
+    outcomes = [
+        rule.judge(measured(**{name: rng.normal(size=15) for name in "abcdefghij"})).outcome for _ in range(400)
+    ]
+    assert outcomes.count(Outcome.UPHELD) / 400 <= ceiling(400)
+
+
+# -- exact logic
+
+
+UP, DOWN, BOTH = np.linspace(1, 2, 9), np.linspace(-2, -1, 9), np.linspace(-1, 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("parts", "every", "one"),
+    [
+        ((UP, UP), Outcome.UPHELD, Outcome.UPHELD),
+        ((UP, BOTH), Outcome.INCONCLUSIVE, Outcome.UPHELD),
+        ((UP, DOWN), Outcome.NOT_UPHELD, Outcome.UPHELD),
+        ((BOTH, DOWN), Outcome.NOT_UPHELD, Outcome.INCONCLUSIVE),
+        ((DOWN, DOWN), Outcome.NOT_UPHELD, Outcome.NOT_UPHELD),
+    ],
+)
+def test_all_and_any(parts, every, one):
+    data = measured(a=parts[0], b=parts[1])
+    rules = (AtLeast(Mean("f", "a"), 0.0), AtLeast(Mean("f", "b"), 0.0))
+    assert All(rules).judge(data).outcome is every
+    assert Any(rules).judge(data).outcome is one
+
+
+def test_identical_methods_are_inconclusive():
+    assert Superior("f", ours="a", rivals=("b",)).judge(measured(a=UP, b=UP)).outcome is Outcome.INCONCLUSIVE
+    assert Equivalent("f", "a", "b", 0.1).judge(measured(a=UP, b=UP)).outcome is Outcome.UPHELD
+
+
+def test_four_units_decide_nothing():
+    judgement = Superior("f", ours="a", rivals=("b",)).judge(measured(a=[5, 6, 7, 8], b=[1, 1, 1, 1]))
+    assert judgement.outcome is Outcome.INCONCLUSIVE
+    assert "fewer than 5" in judgement.findings[0].note
+
+
+def test_never_violated_needs_no_units_and_one_violation_refutes():
+    rule = NeverViolated("f", "a", at_most=2.0)
+    assert rule.judge(measured(a=[1.0, 2.0])).outcome is Outcome.UPHELD
+    refuted = rule.judge(measured(a=[1.0, 2.0, 2.5, math.inf]))
+    assert refuted.outcome is Outcome.NOT_UPHELD
+    assert refuted.findings[0].note == "2 violations in 4 measurements"
+
+
+def test_direction_margin_and_ratio():
+    data = measured(fast=[1.0, 1.1, 0.9, 1.0, 1.05], slow=[2.0, 2.3, 1.7, 2.1, 1.9])
+    faster = Superior("f", ours="fast", rivals=("slow",), relative=True, lower_is_better=True)
+    assert faster.judge(data).findings[0].estimate == pytest.approx(
+        stats.gmean([1 / 2, 1.1 / 2.3, 0.9 / 1.7, 1 / 2.1, 1.05 / 1.9])
+    )
+    assert faster.judge(data).outcome is Outcome.UPHELD
+    by_two_thirds = Superior("f", ours="fast", rivals=("slow",), relative=True, lower_is_better=True, margin=2 / 3)
+    assert by_two_thirds.judge(data).outcome is Outcome.NOT_UPHELD
+
+
+def test_pairs_are_matched_by_unit_not_by_row():
+    frame = pd.DataFrame(
+        [
+            {"seed": seed, "item": "", "method": method, "metric": "f", "value": value}
+            for method, seeds in (("a", range(8)), ("b", reversed(range(8)))) for seed in seeds
+            for value in [seed + (0.5 + seed / 100 if method == "a" else 0)]
+        ]
+    )  # fmt: skip
+    finding = Superior("f", ours="a", rivals=("b",)).judge(Measurements(frame)).findings[0]
+    assert finding.outcome is Outcome.UPHELD
+    assert finding.high - finding.low < 0.1
+
+
+def test_quantile_ratio_agrees_with_its_parts():
+    rng = np.random.default_rng(5)
+    short, long = rng.exponential(1, 600), rng.exponential(8, 600)
+    data = measured(short=short, long=long)
+    finding = (
+        AtLeast(QuantileRatio(Quantile("f", "long", q=0.99), Quantile("f", "short", q=0.99)), 2.0)
+        .judge(data)
+        .findings[0]
+    )
+    assert finding.estimate == pytest.approx(np.quantile(long, 0.99) / np.quantile(short, 0.99))
+    assert finding.low < 8 < finding.high
+    assert finding.outcome is Outcome.UPHELD
+
+
+def test_a_share_needs_enough_trials_to_be_above_095():
+    assert AtLeast(Share("f", "a"), 0.95).judge(measured(a=np.ones(50))).outcome is Outcome.INCONCLUSIVE
+    assert AtLeast(Share("f", "a"), 0.95).judge(measured(a=np.ones(80))).outcome is Outcome.UPHELD
+
+
+def test_a_metric_that_was_not_measured_is_named():
+    with pytest.raises(ValueError, match="nothing was measured for f of nobody"):
+        AtMost(Mean("f", "nobody"), 1.0).judge(measured(a=UP))
+
+
+def test_logarithm_of_a_loss_that_is_zero_is_refused_with_its_name():
+    with pytest.raises(
+        ValueError, match="f of a is compared on the log scale, but holds 1 values that are not positive"
+    ):
+        Superior("f", ours="a", rivals=("b",), relative=True).judge(measured(a=[0, 1, 2, 3, 4], b=UP[:5]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (
+            Superior("f", "a", ("b", "c"), margin=-0.1, per=("n",)),
+            "the paired difference in f of a to b and c is above -0.1, for every n",
+        ),
+        (Within(Difference(Mean("f", "a"), Mean("f", "b")), -0.1, 0.1), "the f: a − b lies between -0.1 and 0.1"),
+        (NeverViolated("f", "a", at_most=1), "no measured f of a is above 1"),
+        (Rate("f", "a", x="n", high=-0.4), "the slope of log f in log n of a is below -0.4"),
+    ],
+)
+def test_words(rule, words):
+    assert rule.words() == words
