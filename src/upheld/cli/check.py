@@ -84,7 +84,7 @@ def _measure(
         book.forget([experiment.name for experiment in experiments], scale)
     todo = plan(experiments, scale, book, retry_failed=retry_failed)
     failures = 0
-    with Display(todo, compute.workers) as display:
+    with Display(todo) as display:
         for result in run(todo, book, compute):
             display.show(result)
             failures += result.status == "failed"

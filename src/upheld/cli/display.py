@@ -17,12 +17,13 @@ QUIET_S = 20.0
 class Forecast:
     """Seconds that the trials still to come will take, from the trials that were.
 
-    Trials of one experiment cost alike. An experiment of which none has ended yet is taken to cost like the average of the others.
+    Trials of one experiment cost alike; an experiment of which none has ended yet is taken to cost like the average of the others.
+    How many run at a time is seen from the time that has passed.
     """
 
-    def __init__(self, plan: Plan, workers: int) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.waiting = Counter(trial.experiment for _, trial in plan.pending)
-        self.workers = workers
+        self._began = time.monotonic()
         self._seconds: dict[str, list[float]] = defaultdict(list)
 
     def learn(self, result: Result) -> None:
@@ -35,15 +36,17 @@ class Forecast:
         if not known:
             return None
         typical = sum(known.values()) / len(known)
-        return sum(count * known.get(name, typical) for name, count in self.waiting.items()) / self.workers
+        work = sum(count * known.get(name, typical) for name, count in self.waiting.items())
+        done = sum(map(sum, self._seconds.values()))
+        return work * (time.monotonic() - self._began) / done if done > 0 else None
 
 
 class Display:
     """A bar on a terminal; elsewhere a line now and then."""
 
-    def __init__(self, plan: Plan, workers: int) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.forecast = Forecast(plan, workers)
+        self.forecast = Forecast(plan)
         self.console = progress()
         self.failures: Counter[str] = Counter()
         self.done = 0
