@@ -6,16 +6,19 @@ under a condition), `m` are the cells' true means, and a claim is about `theta =
 **Means.** With influence values `L_i = g'(y_i - m)`, `g` and `H` gradient and Hessian of `h` at the sample means, `V`
 the estimated covariance of those means, and `k3` the estimated third cumulant of the mean of the `L_i`::
 
-    T     = (theta_hat - theta) / se,      se^2 = g' V g                                                          (1)
-    A     = skew + 3/2 kappa,              skew = k3 / se^3,   kappa = g' V H V g / se^3                          (2)
-    c     = skew / 2 + kappa - bias - A/3, bias = tr(H V) / (2 se)                                                (3)
-    f(T)  = ((1 + A T / 3)^3 - 1) / A + c = T + A T^2 / 3 + A^2 T^3 / 27 + c                                      (4)
+    T = (theta_hat - theta) / se,           se^2 = g' V g                                                         (1)
+    a = skew + 3/2 kappa,                   skew = k3 / se^3,   kappa = g' V H V g / se^3                         (2)
+    c = skew / 2 + kappa - bias - a / 3,    bias = tr(H V) / (2 se)                                               (3)
 
-By the Edgeworth expansion of a studentised smooth function of means, `f(T)` is normal up to terms of order 1/n, and it
-is monotone, so it inverts in closed form. For one mean, where `kappa = bias = 0` and `c = A/6`, this is Hall's
-transformation (1992, JRSS B 54, 221-228); the terms in `kappa` and `bias` carry it over to curved `h`. Quantiles are
-those of Student's t. An end is **the wider of Student's t and of the inverted (4)**: skewness may widen an interval,
-never narrow it.
+By the Edgeworth expansion of a studentised smooth function of means, `T + a T^2 / 3 + c` is normal up to terms of order
+1/n (Johnson 1978 and Hall 1992, JRSS B 54, 221-228, for one mean, where `c = a/6`; `kappa` and `bias` carry it over to
+curved `h`). Inverted to second order, with `q` Student's quantile::
+
+    low  = theta_hat - se C(q; A, s),    A = max(0, delta - a),    s = max(0, delta/6 - c)                        (4)
+    high = theta_hat + se C(q; A, s),    A = max(0, delta + a),    s = max(0, delta/6 + c)
+    C(q; A, s) = r + A r^2 / 3 + 5 A^2 r^3 / 27,    r = q + s,    delta = 1.5 / n                                 (5)
+
+So an end is never nearer than Student's, and `delta` allows for skewness that so small a sample cannot show.
 """
 
 from __future__ import annotations
@@ -206,59 +209,60 @@ def slope_weights(x: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Studentised:
-    """The wider of Student's t and its skewness-corrected form (4); fields and methods broadcast over experiments."""
+    """Student's t with its ends moved outwards for skewness, (4) and (5); fields and methods broadcast over experiments."""
 
     estimate: Array
     se: Array
     df: Array
-    skew: Array  # A of (2)
+    skew: Array  # a of (2)
     shift: Array  # c of (3)
 
-    def _f(self, t: Array) -> Array:
-        return t + self.skew * t**2 / 3 + self.skew**2 * t**3 / 27 + self.shift
+    def _towards(self, side: int) -> tuple[Array, Array]:
+        """A and s of (4) for the lower end (side -1) or the upper one (side 1)."""
+        delta = 1.5 / (self.df + 1)
+        return np.maximum(0, delta + side * self.skew), np.maximum(0, delta / 6 + side * self.shift)
 
-    def _f_inverse(self, z: Array) -> Array:
-        flat = np.abs(self.skew) < 1e-8
-        a = np.where(flat, 1.0, self.skew)
-        return np.where(flat, z - self.shift, 3 / a * (np.cbrt(1 + a * (z - self.shift)) - 1))
+    def _reach(self, alpha: float, side: int) -> Array:
+        a, s = self._towards(side)
+        r = np.asarray(stats.t.isf(alpha, self.df)) + s
+        return np.where(self.se > 0, self.se * (r + a * r**2 / 3 + 5 * a**2 * r**3 / 27), 0.0)
 
     def low(self, alpha: float) -> Array:
-        q = np.asarray(stats.t.isf(alpha, self.df))
-        return self.estimate - _times(self.se, np.maximum(q, self._f_inverse(q)))
+        return self.estimate - self._reach(alpha, -1)
 
     def high(self, alpha: float) -> Array:
-        q = np.asarray(stats.t.ppf(alpha, self.df))
-        return self.estimate - _times(self.se, np.minimum(q, self._f_inverse(q)))
+        return self.estimate + self._reach(alpha, 1)
 
-    def _t(self, null: float) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((self.estimate - null) / self.se)
+    def _p(self, distance: Array, side: int) -> Array:
+        """The alpha whose end lies `distance` from the estimate."""
+        spread = self.se > 0
+        a, s = self._towards(side)
+        t = np.where(spread, distance / np.where(spread, self.se, 1.0), 0.0)
+        return np.where(spread, stats.t.sf(_root(t, a) - s, self.df), np.where(distance > 0, 0.0, 1.0))
 
     def p_above(self, null: float) -> Array:
-        t = self._t(null)
-        p = np.maximum(stats.t.sf(t, self.df), stats.t.sf(self._f(t), self.df))
-        return np.where(self.se > 0, p, np.where(self.estimate > null, 0.0, 1.0))
+        return self._p(self.estimate - null, -1)
 
     def p_below(self, null: float) -> Array:
-        t = self._t(null)
-        p = np.maximum(stats.t.cdf(t, self.df), stats.t.cdf(self._f(t), self.df))
-        return np.where(self.se > 0, p, np.where(self.estimate < null, 0.0, 1.0))
+        return self._p(null - self.estimate, 1)
 
 
-def _times(se: Array, t: Array) -> Array:
-    return np.where(se > 0, se * np.where(se > 0, t, 0.0), 0.0)
+def _root(t: Array, a: Array) -> Array:
+    """The one real r with r + a r^2 / 3 + 5 a^2 r^3 / 27 = t, by Cardano's formula for y = a r / 3 + 1/5."""
+    straight = a < 1e-6
+    scale = np.where(straight, 1.0, a / 3)
+    half = 0.052 + 0.3 * scale * t
+    root = np.sqrt(half**2 + 0.16**3)
+    return np.where(straight, t, (np.cbrt(half + root) + np.cbrt(half - root) - 0.2) / scale)
 
 
 def _third_cumulant_of_mean(values: Array) -> Array:
-    """Third cumulant of the mean of n values on the last axis: Fisher's unbiased k3 / n^2, times 1 + 3/n.
-
-    The skewness of a small sample is bounded and far too small on average; the factor makes up for some of that.
-    """
+    """Third cumulant of the mean of n values on the last axis: Fisher's unbiased k3 / n^2."""
     n = values.shape[-1]
     if n < 3:
         return np.zeros(values.shape[:-1])
     third = ((values - values.mean(-1, keepdims=True)) ** 3).sum(-1)
-    return np.asarray((1 + 3 / n) * third / (n * (n - 1) * (n - 2)))
+    return np.asarray(third / (n * (n - 1) * (n - 2)))
 
 
 def _studentised(
