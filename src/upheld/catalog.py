@@ -30,7 +30,8 @@ class Method:
     summary : one line: what a user gets
     paper : authors, title, venue
     needs : distributions without which its claims cannot be measured; its extra brings them
-    package : full name, when it lies outside upheld
+    package : full name, when it lies outside upheld. There the entry point bears the method's name, and `needs` is what
+        pip installs.
     """
 
     name: str
@@ -55,14 +56,18 @@ class Method:
         pictures: Mapping[str, Callable[..., Any]] = self.module("plots").PICTURES
         return pictures
 
+    def modules(self) -> list[str]:
+        """Names under which `needs` are imported."""
+        return [_import_name(name) for name in self.needs]
+
     def missing(self) -> list[str]:
         """What of `needs` is not installed."""
         return [name for name in self.needs if importlib.util.find_spec(_import_name(name)) is None]
 
     @property
     def install(self) -> str:
-        """The line that installs what is missing."""
-        return f'pip install "upheld[{self.name}]"'
+        """The line that installs what is missing; an extra of upheld is upheld's own method's."""
+        return f"pip install {' '.join(self.needs)}" if self.package else f'pip install "upheld[{self.name}]"'
 
 
 def _import_name(distribution: str) -> str:
@@ -90,9 +95,42 @@ METHODS = (
 
 
 def methods() -> tuple[Method, ...]:
-    """All methods: upheld's own, then those of other installed packages."""
-    others = [entry.load() for entry in importlib.metadata.entry_points(group="upheld.methods")]
-    return METHODS + tuple(others)
+    """All methods: upheld's own, then those of other installed packages.
+
+    Raises
+    ------
+    ValueError
+        If another package declares a method that cannot be loaded, or whose name is taken.
+    """
+    known = {method.name: method for method in METHODS}
+    for entry in importlib.metadata.entry_points(group="upheld.methods"):
+        method = _declared(entry)
+        if method.name in known:
+            raise ValueError(
+                f"{_origin(entry)} declares a method {method.name!r}, but there is one; rename or uninstall it"
+            )
+        known[method.name] = method
+    return tuple(known.values())
+
+
+def _declared(entry: importlib.metadata.EntryPoint) -> Method:
+    """The method that another package declares."""
+    try:
+        method = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"{_origin(entry)} declares a method that cannot be loaded ({error}); mend or uninstall it"
+        ) from error
+    if not isinstance(method, Method) or method.name != entry.name or not method.package:
+        raise ValueError(
+            f"{_origin(entry)} declares {entry.value}, which is no upheld.catalog.Method with name={entry.name!r} "
+            "and its package; mend or uninstall it"
+        )
+    return method
+
+
+def _origin(entry: importlib.metadata.EntryPoint) -> str:
+    return f"the package {entry.dist.name if entry.dist else entry.value}"
 
 
 def find(name: str) -> Method:

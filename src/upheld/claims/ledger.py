@@ -7,10 +7,11 @@ other sources stay in the file but are not read.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ import pandas as pd
 from upheld.claims.trial import Measurement, Scale, Trial, canonical
 
 VERSION = 1
+PATIENCE_S = 10.0  # how long another process may hold the file; a commit takes milliseconds
 SCHEMA = """
 CREATE TABLE trial (
     id INTEGER PRIMARY KEY,
@@ -43,6 +45,7 @@ CREATE INDEX verdict_of_claim ON verdict (claim, scale);
 """
 
 Status = Literal["done", "failed", "not run"]
+Key = tuple[str, int]  # canonical condition, seed
 
 
 class LedgerError(ValueError):
@@ -80,25 +83,72 @@ class Ledger:
         self.path = path
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=10)
-            self._open()
+            self._db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
 
     def _open(self) -> None:
-        found = self._db.execute("PRAGMA user_version").fetchone()[0]
-        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if found > VERSION:
-            raise LedgerError(
-                f"{self.path} was written by a newer upheld (ledger version {found}, this one reads {VERSION}); "
-                "update upheld, or name another file with --ledger"
-            )
-        if found == 0 and tables:
-            raise LedgerError(f"{self.path} is a database, but no ledger of upheld; name another file with --ledger")
-        # WAL with FULL survives a power cut as well as a killed process: a commit is on the disk when it returns.
-        self._db.execute("PRAGMA journal_mode = WAL")
+        if self._is_new():
+            # WAL with FULL survives a power cut as well as a killed process: a commit is on the disk when it returns.
+            self._db.execute("PRAGMA journal_mode = WAL")
+            with self._transaction():
+                if self._is_new():  # nobody else made it meanwhile
+                    for statement in SCHEMA.split(";"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {VERSION}")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
-        if found == 0:
-            self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+
+    def _is_new(self) -> bool:
+        """An empty file; raises LedgerError if it holds anything but a ledger of this version."""
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if tables and not {"trial", "measurement", "verdict"} <= tables:
+            raise LedgerError(f"{self.path} is a database, but no ledger of upheld; name another file with --ledger")
+        if version > VERSION:
+            raise LedgerError(
+                f"{self.path} was written by a newer upheld (ledger version {version}, this one reads {VERSION}); "
+                "update upheld, or name another file with --ledger"
+            )
+        return not tables
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; it takes its turn before it reads."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # SQLite itself gives up when the disk is full
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Keep other runs from measuring into this ledger, which would measure everything twice; reading goes on.
+
+        The system lifts the reservation when the process ends, however it ends.
+
+        Raises
+        ------
+        LedgerError
+            If another run has it.
+        """
+        path = self.path.resolve()
+        with self._explained():
+            file = path.with_name(f"{path.name}.lock").open("a")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LedgerError(
+                    f"another run is measuring into {self.path}: wait for it, or name another file with --ledger"
+                ) from None
+            yield
 
     def close(self) -> None:
         self._db.close()
@@ -115,7 +165,7 @@ class Ledger:
         """Commit one trial's result; an earlier one of the same key is replaced."""
         trial = result.trial
         key = (trial.experiment, trial.scale, fingerprint, canonical(trial.condition), trial.seed)
-        with self._explained(), self._db:
+        with self._explained(), self._transaction():
             self._db.execute(
                 "DELETE FROM trial WHERE experiment = ? AND scale = ? AND fingerprint = ? AND condition = ? AND seed = ?",
                 key,
@@ -133,14 +183,14 @@ class Ledger:
 
     def forget(self, experiments: Iterable[str], scale: Scale) -> None:
         """Remove every result of these experiments at this scale, stale ones too."""
-        with self._explained(), self._db:
+        with self._explained(), self._transaction():
             self._db.executemany(
                 "DELETE FROM trial WHERE experiment = ? AND scale = ?", [(name, scale) for name in experiments]
             )
 
     # -- reading
 
-    def statuses(self, experiment: str, scale: Scale, fingerprint: str) -> dict[tuple[str, int], Status]:
+    def statuses(self, experiment: str, scale: Scale, fingerprint: str) -> dict[Key, Status]:
         """Status by (canonical condition, seed)."""
         with self._explained():
             rows = self._db.execute(
@@ -149,8 +199,13 @@ class Ledger:
             )
             return {(condition, seed): status for condition, seed, status in rows}
 
-    def measurements(self, experiment: str, scale: Scale, fingerprint: str) -> pd.DataFrame:
-        """Every measurement in long format: one column a condition key, then seed, item, method, metric, value."""
+    def measurements(
+        self, experiment: str, scale: Scale, fingerprint: str, wanted: Collection[Key] | None = None
+    ) -> pd.DataFrame:
+        """Measurements in long format: one column a condition key, then seed, item, method, metric, value.
+
+        `wanted` leaves out the trials that an experiment had once, when it had other conditions or more repeats.
+        """
         with self._explained():
             rows = pd.read_sql_query(
                 "SELECT condition, seed, item, method, metric, value FROM measurement JOIN trial ON trial.id = measurement.trial"
@@ -158,6 +213,7 @@ class Ledger:
                 self._db,
                 params=(experiment, scale, fingerprint),
             )
+        rows = _only(rows, wanted)
         conditions = {text: json.loads(text) for text in rows["condition"].unique()}
         keys = list(dict.fromkeys(key for condition in conditions.values() for key in condition))
         columns = {
@@ -166,15 +222,18 @@ class Ledger:
         }
         return pd.concat([pd.DataFrame(columns, index=rows.index), rows.drop(columns="condition")], axis=1)
 
-    def costs(self, experiment: str, scale: Scale, fingerprint: str) -> pd.DataFrame:
-        """Every trial with its status, reason, seconds, peak memory (bytes), host, versions and time."""
+    def costs(
+        self, experiment: str, scale: Scale, fingerprint: str, wanted: Collection[Key] | None = None
+    ) -> pd.DataFrame:
+        """Trials with their status, reason, seconds, peak memory (bytes), host, versions and time; `wanted` as above."""
         with self._explained():
-            return pd.read_sql_query(
+            rows = pd.read_sql_query(
                 "SELECT condition, seed, status, reason, seconds, peak_memory, host, versions, finished FROM trial"
                 " WHERE experiment = ? AND scale = ? AND fingerprint = ? ORDER BY seed, condition",
                 self._db,
                 params=(experiment, scale, fingerprint),
             )
+        return _only(rows, wanted)
 
     def stale(self, experiment: str, scale: Scale, fingerprint: str) -> int:
         """Number of results of this experiment that other sources produced."""
@@ -189,7 +248,7 @@ class Ledger:
         last = [row for row in self.verdicts(claim, scale) if row["fingerprint"] == fingerprint and row["rule"] == rule]
         if last and last[-1]["verdict"] == verdict:
             return
-        with self._explained(), self._db:
+        with self._explained(), self._transaction():
             self._db.execute(
                 "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?)",
                 (claim, scale, fingerprint, rule, verdict, datetime.now(UTC).isoformat(timespec="seconds")),
@@ -214,6 +273,13 @@ class Ledger:
             yield
         except (sqlite3.Error, pd.errors.DatabaseError, OSError) as error:
             raise LedgerError(f"the ledger {self.path} {_explanation(str(error))} ({error})") from error
+
+
+def _only(rows: pd.DataFrame, wanted: Collection[Key] | None) -> pd.DataFrame:
+    if wanted is None:
+        return rows
+    kept = [key in wanted for key in zip(rows["condition"], rows["seed"], strict=True)]
+    return rows[kept].reset_index(drop=True)
 
 
 def _explanation(error: str) -> str:

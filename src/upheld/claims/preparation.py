@@ -17,7 +17,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from pathlib import Path
 import platformdirs
 
 from upheld.claims.fingerprint import fingerprint
-from upheld.claims.trial import Scalar, canonical
+from upheld.claims.trial import NotRun, Scalar, canonical
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,34 @@ class Recipe:
         return path
 
     def _build(self, path: Path) -> None:
-        # Built elsewhere and renamed: a build that is killed leaves nothing that looks finished.
-        unfinished = Path(tempfile.mkdtemp(prefix=path.name, suffix=".unfinished", dir=path.parent))
+        # Built elsewhere and renamed: a build that is killed leaves nothing that looks finished, and the next one clears it.
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
         try:
             self.preparation.build(unfinished, **self.parameters)
+            _flush(unfinished)
             unfinished.rename(path)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
 
 
-def prepare(recipe: Recipe) -> None:
-    """Build a recipe in a worker."""
-    recipe.folder()
+def prepare(recipe: Recipe) -> str:
+    """Build a recipe in a worker; returns why it cannot be built on this machine, or nothing when it is there."""
+    try:
+        recipe.folder()
+    except NotRun as reason:
+        return str(reason) or "cannot be prepared here"
+    return ""
+
+
+def _flush(folder: Path) -> None:
+    """Have the files on the disk before their folder gets its name: what has the name is whole, even after a power cut."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def cache_folder() -> Path:

@@ -61,7 +61,7 @@ def plan(experiments: Sequence[Experiment], scale: Scale, ledger: Ledger, *, ret
     return Plan(scale, tuple(pending), present, stale)
 
 
-def run(plan: Plan, ledger: Ledger, compute: Compute) -> Iterator[Result]:
+def run(plan: Plan, ledger: Ledger, compute: Compute) -> Generator[Result, None, None]:
     """Measure what is pending; every result is in the ledger before it is yielded.
 
     What trials stand on is prepared first, each recipe once. A trial whose preparation failed is a failed trial, one whose

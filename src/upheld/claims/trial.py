@@ -57,10 +57,14 @@ class Measurement:
     item: str = ""
 
     def __post_init__(self) -> None:
+        for field in ("method", "metric", "item"):
+            if not isinstance(getattr(self, field), str):
+                raise TypeError(f"{field} of a measurement must be text, got {getattr(self, field)!r}")
         if math.isnan(self.value):
             raise ValueError(
                 f"{self.method}: {self.metric} is NaN; a trial that cannot measure should say why by raising"
             )
+        object.__setattr__(self, "value", float(self.value))  # it travels: no scalar of NumPy or torch does
 
 
 @dataclass(frozen=True)

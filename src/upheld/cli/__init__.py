@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import typer
 from typer import TyperException
 
+from upheld import catalog
 from upheld.cli import check, data, overview, report, run, show
 from upheld.cli.output import complain
 
@@ -31,6 +32,7 @@ app.add_typer(run.app, name="run")
 app.command("check")(check.check)
 app.command("data")(data.data)
 app.command("report")(report.report)
+VERBS = ("show", "run", "check", "data", "report")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,17 +42,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     try:
-        return app(args=arguments, standalone_mode=False) or 0
-    except TyperException as error:  # the command line itself is wrong; Typer's sentence says what
-        error.show()
-        return 2
-    except KeyboardInterrupt:
-        return 130
+        code = app(args=arguments, prog_name="upheld", standalone_mode=False)
+        sys.stdout.flush()  # here, where a closed pipe is no surprise
+        return code if isinstance(code, int) else 0  # what a method's own command returns is no exit code
     except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- so that the interpreter's last flush is silent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
         return 0
-    except (ValueError, TypeError, OSError) as error:
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except TyperException as error:  # the command line itself is wrong; Typer's sentence says what
+        complain(f"{error.format_message()} {_help(arguments)}")
+        return 2
+    except (ValueError, TypeError, OSError, ImportError) as error:
         if os.environ.get("UPHELD_TRACEBACK"):
             raise
-        complain(str(error))
+        complain(_explained(error))
         return 2
+
+
+def _help(arguments: Sequence[str]) -> str:
+    """Where to read how it is done right."""
+    known = arguments[:1] if arguments[0] in VERBS else []
+    method = arguments[1:2] if known == ["run"] and arguments[1:2] and not arguments[1].startswith("-") else []
+    return f"(upheld {' '.join([*known, *method, '--help'])} tells how)"
+
+
+def _explained(error: Exception) -> str:
+    """The sentence of an exception; what an exception of the interpreter does not say is how to mend it."""
+    if isinstance(error, ModuleNotFoundError):
+        brings = [method.install for method in catalog.methods() if error.name in method.modules()]
+        return f"{error.name} is not installed; it comes with: {brings[0] if brings else f'pip install {error.name}'}"
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}; name another file or folder, or mend this one"
+    return str(error) or type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,9 @@ import typer
 
 from upheld.catalog import Method
 from upheld.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, MethodsArgument, ScaleOption
-from upheld.cli.output import print_json, progress, results
+from upheld.cli.output import print_json, progress, results, written
+
+SCHEMA = "upheld.verdicts/1"
 
 if TYPE_CHECKING:
     from upheld.claims import Ledger, Scale
@@ -47,11 +50,12 @@ def check(
     from upheld.claims import Ledger
     from upheld.cli.results import chosen, parse_scale, results_of
     from upheld.compute import choose
-    from upheld.report.export import verdicts_json
-    from upheld.report.terminal import verdict_table
+    from upheld.report.export import json_text, verdicts_json
+    from upheld.report.terminal import VerdictTable
 
     measured_at = parse_scale(scale)
-    known = _read(reproduce or baseline)
+    known = _known(baseline, reproduce, measured_at)
+    _can_save(save)
     selected = chosen(methods)
     if reproduce is not None:
         selected = [method for method in selected if _changed(method, known)]
@@ -59,16 +63,20 @@ def check(
         failures = _measure(selected, measured_at, book, choose(ray, jobs), fresh=fresh, retry_failed=retry_failed)
         document = verdicts_json(outcome := results_of(selected, measured_at, book))
     if save is not None:
-        _write(save, document)
+        with written(save) as unfinished:
+            unfinished.write_text(json_text(document), encoding="utf-8")
     if json:
         print_json(document)
+    elif selected:
+        results().print(VerdictTable(outcome))
     else:
-        results().print(verdict_table(outcome))
+        why = f": no source was changed since {reproduce}" if reproduce else ""
+        results().print(f"nothing to check{why}", markup=False, soft_wrap=True)
     differing = _lost(document, known, any_change=reproduce is not None)
     for sentence in differing:
-        progress().print(sentence, markup=False)
+        progress().print(sentence, markup=False, soft_wrap=True)
     # A smoke run exists to show that every experiment runs: there a failed trial is the result.
-    if differing or (failures and scale == "smoke"):
+    if differing or (failures and measured_at == "smoke"):
         raise typer.Exit(1)
 
 
@@ -80,41 +88,75 @@ def _measure(
     from upheld.cli.display import Display
 
     experiments = list(dict.fromkeys(claim.experiment for method in selected for claim in method.claims()))
-    if fresh:
-        book.forget([experiment.name for experiment in experiments], scale)
-    todo = plan(experiments, scale, book, retry_failed=retry_failed)
     failures = 0
-    with Display(todo) as display:
-        for result in run(todo, book, compute):
-            display.show(result)
-            failures += result.status == "failed"
+    with book.reserved():
+        if fresh:
+            book.forget([experiment.name for experiment in experiments], scale)
+        todo = plan(experiments, scale, book, retry_failed=retry_failed)
+        with Display(todo) as display, closing(run(todo, book, compute)) as measured:
+            for result in measured:
+                display.show(result)
+                failures += result.status == "failed"
     return failures
 
 
-def _read(path: Path | None) -> dict[str, Any]:
-    """A verdicts file, by method."""
+def _known(baseline: Path | None, reproduce: Path | None, scale: Scale) -> dict[str, dict[str, Any]]:
+    """What the file that is named says of each method; only verdicts of one scale can be compared."""
+    if baseline is not None and reproduce is not None:
+        raise ValueError("--baseline and --reproduce ask different questions; give one of them")
+    path = reproduce or baseline
     if path is None:
         return {}
+    known = _read(path)
+    others = sorted({one["scale"] for one in known.values()} - {scale})
+    if others:
+        raise ValueError(f"{path} holds verdicts of {', '.join(others)} scale, not of {scale}; add --scale {others[0]}")
+    return known
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    """A verdicts file, by method."""
     if not path.is_file():
         raise ValueError(f"there is no verdicts file {path}; write one with upheld check --save {path}")
     try:
-        document = json_format.loads(path.read_text())
-        return {method["name"]: method for method in document["methods"]}
-    except (ValueError, KeyError, TypeError) as error:
+        document = json_format.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {document['schema']!r}, not {SCHEMA!r}")
+        return {
+            method["name"]: {
+                "fingerprint": method["fingerprint"],
+                "scale": method["scale"],
+                "outcomes": {claim["id"]: claim["outcome"] for claim in method["claims"]},
+            }
+            for method in document["methods"]
+        }
+    except KeyError as error:
+        raise ValueError(
+            f"{path} is no verdicts file (it lacks {error}); write one with upheld check --save"
+        ) from error
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is no verdicts file ({error}); write one with upheld check --save") from error
 
 
-def _changed(method: Method, known: dict[str, Any]) -> bool:
+def _can_save(path: Path | None) -> None:
+    """Said before anything is measured."""
+    if path is not None and path.is_dir():
+        raise ValueError(f"{path} is a folder; --save names the file to write")
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; make it first, or --save elsewhere")
+
+
+def _changed(method: Method, known: dict[str, dict[str, Any]]) -> bool:
     from upheld.claims import fingerprint
 
     return method.name not in known or known[method.name]["fingerprint"] != fingerprint(method.name)
 
 
-def _lost(document: dict[str, Any], known: dict[str, Any], *, any_change: bool) -> list[str]:
+def _lost(document: dict[str, Any], known: dict[str, dict[str, Any]], *, any_change: bool) -> list[str]:
     """One sentence a claim whose earlier verdict does not stand; with `any_change`, whatever it was."""
     sentences = []
     for method in document["methods"]:
-        before = {claim["id"]: claim["outcome"] for claim in known.get(method["name"], {}).get("claims", [])}
+        before = known[method["name"]]["outcomes"] if method["name"] in known else {}
         now = {claim["id"]: claim["outcome"] for claim in method["claims"]}
         for claim, outcome in before.items():
             if now.get(claim, "gone") != outcome and (any_change or outcome == "upheld"):
@@ -122,9 +164,3 @@ def _lost(document: dict[str, Any], known: dict[str, Any], *, any_change: bool) 
         if any_change:
             sentences += [f"{claim} is new" for claim in now if before and claim not in before]
     return sentences
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json_format.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    unfinished.replace(path)

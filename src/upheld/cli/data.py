@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from upheld.catalog import find
-from upheld.cli.output import results
+from upheld.cli.output import results, written
 
 
 def data(
@@ -24,5 +24,6 @@ def data(
         raise ValueError(f"{out} is there already; name another file, or add --force to replace it")
     if not out.parent.is_dir():
         raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another")
-    command.write_data(out)
+    with written(out) as unfinished:
+        command.write_data(unfinished)
     results().print(f"wrote {out}; try\n  {command.EXAMPLE.format(file=out)}", markup=False, soft_wrap=True)

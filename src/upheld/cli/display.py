@@ -60,7 +60,7 @@ class Display:
         total = len(self.plan.pending)
         before = f", {self.plan.present:,} are there already" if self.plan.present else ""
         stale = f", {self.plan.stale:,} of older sources are not used" if self.plan.stale else ""
-        self.console.print(f"{self.plan.scale} scale: {total:,} trials to measure{before}{stale}")
+        self._say(f"{self.plan.scale} scale: {total:,} trials to measure{before}{stale}")
         self._task = self._bar.add_task("starting", total=total, left="")
         if total and self.console.is_terminal:
             self._bar.start()
@@ -72,21 +72,26 @@ class Display:
         if result.status == "failed":
             self.failures[result.reason] += 1
             if self.failures[result.reason] == 1:
-                self._bar.console.print(f"failed: {result.trial}: {result.reason}", markup=False)
+                self._say(f"failed: {result.trial}: {result.reason}")
         left = _clock(self.forecast.seconds_left())
         self._bar.update(self._task, advance=1, description=result.trial.experiment, left=left)
         if not self.console.is_terminal and time.monotonic() - self._said > QUIET_S:
             self._said = time.monotonic()
-            self.console.print(f"{self.done:,} of {len(self.plan.pending):,} trials, {left}")
+            self._say(f"{self.done:,} of {len(self.plan.pending):,} trials, {left}")
+
+    def _say(self, line: str) -> None:
+        """A line above the bar, as it is: not folded, since elsewhere than on a terminal nobody knows how wide it may be."""
+        self.console.print(line, markup=False, soft_wrap=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._bar.live.is_started:  # one that was not still prints an empty line
+            self._bar.stop()
         if kind is KeyboardInterrupt:
-            self.console.print(f"stopped; {self.done:,} results are kept, the same command goes on from there")
+            self._say(f"stopped; {self.done:,} results are kept, the same command goes on from there")
         elif sum(self.failures.values()):
-            self.console.print(f"{sum(self.failures.values()):,} trials failed; --retry-failed measures them again")
+            self._say(f"{sum(self.failures.values()):,} trials failed; --retry-failed measures them again")
 
 
 def _clock(seconds: float | None) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +30,24 @@ def progress() -> Console:
 def print_json(document: Any) -> None:
     """Strict JSON on standard output."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A file to write in place of `path`, which is replaced when all went well and untouched otherwise.
+
+    It has the same ending, since that tells the format.
+    """
+    unfinished = path.with_name(f".unfinished.{path.name}")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be written ({error.strerror or error}); name a file in a folder of yours"
+        ) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def complain(sentence: str) -> None:

@@ -45,6 +45,7 @@ def _entry(method: Method) -> dict[str, object]:
 
 
 def _table() -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     console = results()
@@ -54,6 +55,6 @@ def _table() -> None:
     for method in methods():
         missing = method.missing()
         ready = "yes" if not missing else f"needs {', '.join(missing)}: {method.install}"
-        table.add_row(f"[bold]{method.name}[/]", method.field, method.summary, ready)
+        table.add_row(f"[bold]{method.name}[/]", escape(method.field), escape(method.summary), escape(ready))
     console.print(table)
     console.print("\n[dim]upheld show METHOD · upheld run METHOD your-data · upheld check METHOD · upheld --help[/]")

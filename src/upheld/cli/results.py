@@ -30,7 +30,11 @@ def chosen(names: Sequence[str] | None) -> list[Method]:
     for method in [find(name) for name in dict.fromkeys(names)] if names else methods():
         missing = method.missing()
         if missing:
-            progress().print(f"{method.name} is skipped, it needs {', '.join(missing)}: {method.install}", markup=False)
+            progress().print(
+                f"{method.name} is skipped, it needs {', '.join(missing)}: {method.install}",
+                markup=False,
+                soft_wrap=True,
+            )
         else:
             ready.append(method)
     return ready

@@ -72,7 +72,7 @@ def _print(method: Method, claims: Any, verdicts: dict[str, Verdict], scale: str
     from rich.table import Table
 
     console = results()
-    console.print(f"[bold]{method.title}[/]  (upheld.{method.name})")
+    console.print(f"[bold]{escape(method.title)}[/]  ({method.package or f'upheld.{method.name}'})")
     console.print(f"[dim]{escape(method.paper)}[/]\n")
     console.print(escape(inspect.getdoc(method.module()) or method.summary), "\n")
     table = Table(
