@@ -33,7 +33,7 @@ def raises_deep_in_numpy() -> None:
     np.linalg.inv(np.zeros((2, 2)))
 
 
-def raises_two_lines_unprintably() -> NoReturn:
+def raises_unprintably() -> NoReturn:
     class Unprintable(Exception):
         def __str__(self) -> str:
             raise RuntimeError

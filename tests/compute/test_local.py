@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import signal
@@ -120,7 +121,7 @@ def test_exception_in_a_library_is_placed_there() -> None:
 
 
 def test_exception_that_cannot_be_printed() -> None:
-    outcome = outcome_of(toys.raises_two_lines_unprintably)
+    outcome = outcome_of(toys.raises_unprintably)
     assert outcome.reason.startswith("Unprintable: (its message cannot be printed)")
 
 
@@ -182,6 +183,18 @@ def test_memory_limit_fails_the_job_and_spares_the_worker(call: Callable[..., An
     assert bomb.reason.startswith("out of memory (limit 256 MiB): MemoryError (compute_toys.py:")
     assert bomb.error == "MemoryError"
     assert after.value == before.value
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is enforced on Linux alone")
+def test_report_of_a_memory_error_has_room_to_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = inspect.getsource(toys.hoards) + "# filler\n" * 500_000  # the traceback quotes it, and so has to load it
+    (tmp_path / "large_module.py").write_text("from typing import NoReturn\n" + source)
+    monkeypatch.syspath_prepend(tmp_path)
+    from large_module import hoards
+
+    outcome = outcome_of(hoards, memory_limit=2**27)
+    assert outcome.reason == "out of memory (limit 128 MiB): MemoryError (large_module.py:6)"
+    assert "hoard.append(bytearray(2**16))" in outcome.traceback
 
 
 def test_worker_killed_from_outside(tmp_path: Path) -> None:
@@ -246,6 +259,19 @@ def test_module_that_kills_the_worker_while_it_is_imported(tmp_path: Path, monke
     module.write_text("import os\nos._exit(5)  # and more than before\n")
     outcome = outcome_of(deadly_module.f)
     assert outcome.reason == "the process ended with exit code 5 while its function was loaded"
+
+
+def test_module_whose_import_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "endless_module.py"
+    module.write_text("def f(): return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import endless_module
+
+    module.write_text("import time\ntime.sleep(60)  # and more than before\n")
+    monkeypatch.setattr("upheld.compute.local.LOAD_LIMIT_S", 1.0)
+    outcome = outcome_of(endless_module.f)
+    assert outcome.reason == "its function could not be loaded within 1 s"
+    assert "endless_module.py" in outcome.traceback
 
 
 def test_process_that_holds_the_channel_open_after_the_worker_died(tmp_path: Path) -> None:
