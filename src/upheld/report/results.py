@@ -49,11 +49,12 @@ def gather(
 ) -> MethodResults:  # fmt: skip
     """Judge every claim of a method on what the ledger holds."""
     sources = fingerprint(name)
-    experiments = list(dict.fromkeys(claim.experiment.name for claim in claims))
+    experiments = {claim.experiment.name: claim.experiment for claim in claims}
+    wanted = {name: experiment.keys(scale) for name, experiment in experiments.items()}
     return MethodResults(
         name, title, field, summary, paper, scale, sources, claims,
         verdicts=[judge(claim, scale, ledger) for claim in claims],
-        frames={experiment: ledger.measurements(experiment, scale, sources) for experiment in experiments},
-        costs={experiment: ledger.costs(experiment, scale, sources) for experiment in experiments},
+        frames={one: ledger.measurements(one, scale, sources, wanted[one]) for one in experiments},
+        costs={one: ledger.costs(one, scale, sources, wanted[one]) for one in experiments},
         pictures=pictures,
     )  # fmt: skip
