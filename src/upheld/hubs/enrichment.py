@@ -1,0 +1,96 @@
+"""Are the hubs of an expression table over-represented in known gene sets? The hypergeometric test, for users with gene symbols.
+
+With N genes measured, M of them in a set and n hubs, of which k are in the set, the p-value is P(X >= k), X hypergeometric; over
+sets, false discovery rates after Benjamini and Hochberg (1995).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pandas as pd
+from scipy import stats
+
+from upheld.claims import NotRun
+from upheld.hubs.detector import JointHubs
+from upheld.hubs.tables import load_table
+
+FEWEST_GENES = 5
+
+
+def read_gmt(path: Path) -> dict[str, frozenset[str]]:
+    """Gene sets of a GMT file: a line a set, tab-separated, name, description, genes.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or a line has fewer than three fields.
+    """
+    if not path.is_file():
+        raise ValueError(f"there is no gene-set file {path}")
+    sets = {}
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        fields = line.rstrip("\n").split("\t")
+        if len(fields) < 3:
+            raise ValueError(
+                f"{path}, line {number}: a gene set is a name, a description and its genes, separated by tabs"
+            )
+        sets[fields[0]] = frozenset(filter(None, fields[2:]))
+    return sets
+
+
+def enrichment(hubs: Collection[str], measured: Collection[str], sets: Mapping[str, Collection[str]]) -> pd.DataFrame:
+    """Gene sets by false discovery rate.
+
+    Parameters
+    ----------
+    hubs, measured : symbols of the selected genes, and of all genes among which they were selected
+    sets : genes by set; sets with fewer than five measured genes are left out
+
+    Raises
+    ------
+    ValueError
+        If no set holds five of the measured genes: the symbols do not match.
+    """
+    universe, chosen = set(measured), set(hubs)
+    rows = []
+    for name, genes in sets.items():
+        present = universe & set(genes)
+        if len(present) >= FEWEST_GENES:
+            found = sorted(chosen & present)
+            p = stats.hypergeom.sf(len(found) - 1, len(universe), len(present), len(chosen))
+            rows.append(
+                {"set": name, "genes": len(present), "hubs": len(found), "p_value": float(p), "which": " ".join(found)}
+            )
+    if not rows:
+        raise ValueError(
+            f"no gene set holds {FEWEST_GENES} of the {len(universe)} measured variables; are the columns gene symbols?"
+        )
+    table = pd.DataFrame(rows)
+    table["fdr"] = stats.false_discovery_control(table["p_value"])
+    return table.sort_values(["fdr", "p_value"], ignore_index=True)
+
+
+def enrichment_of_users_hubs() -> pd.DataFrame:
+    """Enrichment of the hubs of the data that the environment names; for the claim that only a user's data can decide.
+
+    Raises
+    ------
+    NotRun
+        If ``UPHELD_HUBS_DATA`` (expression, gene symbols as columns), ``UPHELD_HUBS_GROUPS`` (its group column) or
+        ``UPHELD_HUBS_GMT`` (gene sets) is not set.
+    """
+    names = ("UPHELD_HUBS_DATA", "UPHELD_HUBS_GROUPS", "UPHELD_HUBS_GMT")
+    data, groups, gmt = (os.environ.get(name, "") for name in names)
+    if not (data and groups and gmt):
+        raise NotRun(
+            "needs expression data with gene symbols and a gene-set file: set UPHELD_HUBS_DATA, UPHELD_HUBS_GROUPS (its group "
+            "column) and UPHELD_HUBS_GMT"
+        )
+    table, labels = load_table(data, groups=groups)
+    detector = JointHubs(screen="auto").fit(table, groups=labels)
+    symbols = table.columns.astype(str).to_numpy()
+    # The universe is what could have been selected: variables that screening left out could not.
+    return enrichment(symbols[detector.get_support()], symbols[~detector.screened_out_], read_gmt(Path(gmt)))
