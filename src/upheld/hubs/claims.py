@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,6 +332,7 @@ def measure_tumours(trial: Trial) -> Iterator[Measurement]:
         yield Measurement(null, "reaches the strongest gene", float(reached))
 
 
+@cache
 def _khan(top: int) -> tuple[list[str], list[FloatArray]]:
     table, subtype = load_khan(top)
     return list(table.columns), [part.to_numpy() for _, part in table.groupby(subtype)]
