@@ -27,7 +27,7 @@ def number(value: float, decimals: int | None = None) -> str:
     elif abs(value) >= 1000:
         text = f"{value:,.0f}"
     else:
-        text = f"{value:.4g}"
+        text = f"{value + 0.0:.4g}"
     return text.replace("-", MINUS)
 
 

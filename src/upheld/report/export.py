@@ -84,7 +84,9 @@ def _claim(claim: Claim, verdict: Verdict) -> dict[str, Any]:
             "missing": counts.missing,
         },
         "reasons": dict(sorted(verdict.reasons.items())),
-        "decisive": None if first is None else next(i for i, finding in enumerate(verdict.findings) if finding is first),
+        "decisive": None
+        if first is None
+        else next(i for i, finding in enumerate(verdict.findings) if finding is first),
         "findings": [_finding(finding) for finding in verdict.findings],
     }
 
@@ -122,7 +124,9 @@ def markdown_table(doc: Mapping[str, Any]) -> str:
         If the document is of another schema.
     """
     if doc.get("schema") != SCHEMA:
-        raise ValueError(f"these verdicts have the schema {doc.get('schema')!r}, not {SCHEMA!r}; write them again with: upheld report")
+        raise ValueError(
+            f"these verdicts have the schema {doc.get('schema')!r}, not {SCHEMA!r}; write them again with: upheld report"
+        )
     outcomes = [str(outcome) for outcome in Outcome]
     lines = [_row(["method", "", *outcomes]), _row(["---", "---", *["---:"] * len(outcomes)])]
     for method in doc["methods"]:
@@ -149,7 +153,9 @@ def _line(claim: Mapping[str, Any]) -> str:
         finding = claim["findings"][claim["decisive"]]
         estimate, low, high = (_number(finding[key]) for key in ("estimate", "low", "high"))
         figures = bracketed(estimate, low, high, [_number(bound) for bound in finding["region"]])
-        line += f" — {_plain(finding['label'])}: {figures} from {finding['units']:,} unit{'s' * (finding['units'] != 1)}"
+        line += (
+            f" — {_plain(finding['label'])}: {figures} from {finding['units']:,} unit{'s' * (finding['units'] != 1)}"
+        )
     elif claim["findings"]:
         line += f" — {len(claim['findings'])} figures"
     if claim["note"] and outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_RUN):

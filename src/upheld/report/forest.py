@@ -133,7 +133,15 @@ def _panel(findings: Sequence[Finding]) -> Panel:
         return Panel(rows, None, (), (), False, wanted, conditions)
     borders = [bound for bound in region if math.isfinite(bound) and axis.start <= bound <= axis.stop]
     side = (axis.place(region[0]), axis.place(region[1])) if wanted else None
-    return Panel(rows, side, tuple(map(axis.percent, borders)), tuple(_ticks(axis, borders)), axis.logarithmic, wanted, conditions)
+    return Panel(
+        rows,
+        side,
+        tuple(map(axis.percent, borders)),
+        tuple(_ticks(axis, borders)),
+        axis.logarithmic,
+        wanted,
+        conditions,
+    )
 
 
 def _shared(labels: Sequence[str]) -> list[str]:

@@ -94,7 +94,9 @@ def page_name(one: MethodResults) -> str:
         If the name holds anything but letters, digits, dots, dashes and underscores, or is ``index``.
     """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", one.name) or one.name == "index":
-        raise ValueError(f"the method name {one.name!r} cannot name a page; use letters, digits and underscores, and not 'index'")
+        raise ValueError(
+            f"the method name {one.name!r} cannot name a page; use letters, digits and underscores, and not 'index'"
+        )
     return f"{one.name}.html"
 
 
@@ -115,10 +117,12 @@ def _drawings(one: MethodResults) -> tuple[dict[str, Markup], dict[str, str]]:
         if claim.id not in one.pictures or frame.empty:
             continue
         try:
-            drawn[claim.id] = Markup(forest.svg(one.pictures[claim.id](frame), anchor(claim)))  # noqa: S704 -- matplotlib's own
+            drawn[claim.id] = Markup(forest.svg(one.pictures[claim.id](frame), anchor(claim)))
         except Exception as error:  # whatever a method's drawing raises
             failed[claim.id] = f"{type(error).__name__}: {error}"
-            warnings.warn(f"{claim.id}: its picture could not be drawn: {failed[claim.id]}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"{claim.id}: its picture could not be drawn: {failed[claim.id]}", RuntimeWarning, stacklevel=2
+            )
     return drawn, failed
 
 
@@ -145,10 +149,14 @@ def counted(n: int, units: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("upheld.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("upheld.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.globals.update(
-        style=Markup(environment.get_template("style.css").render()),  # noqa: S704 -- our own style sheet
+        style=Markup(environment.get_template("style.css").render()),
         marks=MARKS,
         Outcome=Outcome,
         most_rows=MOST_ROWS,

@@ -47,7 +47,7 @@ class Race:
     Parameters
     ----------
     metric : its name
-    better : "higher", "lower", or "" where no claim says which
+    better : "higher" or "lower", as a claim of superiority says; "lower" for seconds; "" where nobody says
     decides : whether a claim is read from it
     methods : in the order in which they were measured
     fixed : condition keys that never vary
@@ -113,26 +113,41 @@ def races(results: MethodResults, experiment: Experiment) -> list[Race]:
         direction = better.get(metric, "lower" if metric == "seconds" else "")
         found.append(
             Race(
-                metric, direction, metric in decisive, tuple(dict.fromkeys(method for method, _ in mine)), fixed,
-                tuple(conditions[index] for index in present), _best_marked(mine, direction),
-            )  # fmt: skip
+                metric,
+                direction,
+                metric in decisive,
+                tuple(dict.fromkeys(method for method, _ in mine)),
+                fixed,
+                tuple(conditions[index] for index in present),
+                _best_marked(mine, direction),
+            )
         )
     return sorted(found, key=lambda race: not race.decides)
 
 
 def _by_condition(frame: pd.DataFrame, experiment: Experiment, scale: Scale) -> list[tuple[Condition, pd.DataFrame]]:
     """Measurements of every condition, in the experiment's order; condition keys that are the sample stay together."""
-    keys = [key for key in frame.columns if key not in {"seed", "item", "method", "metric", "value", *_sampled(experiment.units)}]
+    keys = [
+        key
+        for key in frame.columns
+        if key not in {"seed", "item", "method", "metric", "value", *_sampled(experiment.units)}
+    ]
     if not keys:
         return [({}, frame)]
     # The order of the plan, and its values: a column in which a key is missing somewhere holds its integers as floats.
-    planned = [{key: value for key, value in one.items() if key in keys} for one in experiment.conditions.get(scale, ())]
+    planned = [
+        {key: value for key, value in one.items() if key in keys} for one in experiment.conditions.get(scale, ())
+    ]
     order: dict[frozenset[tuple[str, object]], int] = {}
     for condition in planned:
         order.setdefault(frozenset(condition.items()), len(order))
     groups: list[tuple[int, Condition, pd.DataFrame]] = []
     for values, group in frame.groupby(keys, dropna=False, sort=False):
-        found = {key: value for key, value in zip(keys, cast("tuple[Scalar, ...]", values), strict=True) if not pd.isna(value)}
+        found = {
+            key: value
+            for key, value in zip(keys, cast("tuple[Scalar, ...]", values), strict=True)
+            if not pd.isna(value)
+        }
         place = order.get(frozenset(found.items()), len(order))
         condition = next((one for one in planned if one == found), found)
         groups.append((place, condition, group))
@@ -181,7 +196,9 @@ def _best_marked(entries: Mapping[tuple[str, int], Entry], better: str) -> dict[
 
 
 def _metrics_read(claims: Iterable[Claim]) -> set[str]:
-    return {part.metric for claim in claims for part in _parts(claim.rule) if isinstance(getattr(part, "metric", None), str)}
+    return {
+        part.metric for claim in claims for part in _parts(claim.rule) if isinstance(getattr(part, "metric", None), str)
+    }
 
 
 def _directions(claims: Iterable[Claim]) -> dict[str, str]:
@@ -294,7 +311,9 @@ def provenance(results: Sequence[MethodResults]) -> Provenance:
         for package, version in json.loads(text).items():
             versions.setdefault(package, set()).add(version)
     hosts = tuple(sorted(host for host in trials["host"].unique() if host))
-    return Provenance(hosts, days[0], days[-1], {package: ", ".join(sorted(found)) for package, found in sorted(versions.items())})
+    return Provenance(
+        hosts, days[0], days[-1], {package: ", ".join(sorted(found)) for package, found in sorted(versions.items())}
+    )
 
 
 # -- how many claims hold

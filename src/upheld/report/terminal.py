@@ -39,7 +39,13 @@ class VerdictTable:
             for ours in (False, True):
                 pairs = judged(one, ours=ours)
                 if pairs:
-                    yield Text.assemble("  ", "our own checks" if ours else "its authors' claims", ": ", summary(tally(pairs)), style="dim")
+                    yield Text.assemble(
+                        "  ",
+                        "our own checks" if ours else "its authors' claims",
+                        ": ",
+                        summary(tally(pairs)),
+                        style="dim",
+                    )
                     rows = [_wide(pairs)] if options.max_width >= WIDE else _narrow(pairs)
                     yield from (Padding(row, (0, 0, 0, 2)) for row in rows)
             yield from _remarks(one)

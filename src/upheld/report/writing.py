@@ -28,7 +28,9 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
         for path, temporary in waiting.items():
             os.replace(temporary, path)
     except OSError as error:
-        raise ValueError(f"cannot write {path}: {error.strerror or error}; name a folder of yours with --out") from error
+        raise ValueError(
+            f"cannot write {path}: {error.strerror or error}; name a folder of yours with --out"
+        ) from error
     finally:
         for temporary in waiting.values():
             Path(temporary).unlink(missing_ok=True)
