@@ -24,6 +24,7 @@ from scipy.stats import zscore
 
 from upheld.hubs.contest import Detector, HubCall, NodeMeasure, PenalisedNetworks, Tuning, contest
 from upheld.hubs.covariance import correlation
+from upheld.hubs.detector import dimension
 from upheld.hubs.hub_graphical_lasso import hub_graphical_lasso
 from upheld.hubs.inverse_components import Fallback, identified_influence, n_components_by_ratio
 from upheld.hubs.tuning import Networks, PenaltyLattice, Sample, Solver
@@ -123,12 +124,17 @@ def average_matrix_influence(Xs: Sequence[FloatArray], rng: np.random.Generator)
 def single_network_influence(Xs: Sequence[FloatArray], rng: np.random.Generator, fallback: Fallback) -> FloatArray:
     """IPC-HD in each group by itself.
 
-    Where a group has fewer samples than variables its lowest eigenvectors are arbitrary and so are the published code's
-    influences; here the whole null space enters, which the data do determine.
+    With n <= p a group's correlation matrix is singular. Its published rule for the number of components then sees an
+    infinite ratio next to the null space, and its eigenvectors inside the null space are arbitrary. Here, to give it the
+    best chance, the rule falls back on its default size and a null space larger than that enters whole.
     """
-    matrices = [correlation(X) for X in Xs]
-    sizes = [n_components_by_ratio(np.linalg.eigvalsh(S), fallback) for S in matrices]
-    return np.stack([identified_influence(S, s) for S, s in zip(matrices, sizes, strict=True)])
+    influences = []
+    for X in Xs:
+        S = correlation(X)
+        singular = len(X) <= len(S)
+        s = dimension(fallback, len(S)) if singular else n_components_by_ratio(np.linalg.eigvalsh(S), fallback)
+        influences.append(identified_influence(S, s))
+    return np.stack(influences)
 
 
 def pooled_influence(Xs: Sequence[FloatArray], rng: np.random.Generator) -> FloatArray:
