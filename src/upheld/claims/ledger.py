@@ -81,6 +81,8 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.is_dir():
+            raise LedgerError(f"the ledger {path} is a folder: name a file with --ledger")
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
@@ -278,24 +280,22 @@ class Ledger:
 def _only(rows: pd.DataFrame, wanted: Collection[Key] | None) -> pd.DataFrame:
     if wanted is None:
         return rows
-    kept = [key in wanted for key in zip(rows["condition"], rows["seed"], strict=True)]
-    return rows[kept].reset_index(drop=True)
+    kept = [index for index, key in enumerate(zip(rows["condition"], rows["seed"], strict=True)) if key in wanted]
+    return rows.iloc[kept].reset_index(drop=True)
+
+
+EXPLANATIONS = {
+    ("locked", "busy"): "is in use by another run: wait for it, or name another file with --ledger",
+    ("malformed", "not a database", "corrupt", "disk i/o"): (
+        "is damaged or no ledger: move it away (a new one is made), or name another file with --ledger"
+    ),
+    ("readonly", "read-only", "unable to open", "permission", "not a directory", "file exists"): (
+        "cannot be written: name a file in a folder of yours with --ledger"
+    ),
+    ("full", "no space"): "cannot grow, the disk is full: free some space and run again, what was committed is kept",
+}
 
 
 def _explanation(error: str) -> str:
     said = error.lower()
-    if "locked" in said or "busy" in said:
-        return "is in use by another run: wait for it, or name another file with --ledger"
-    if "malformed" in said or "not a database" in said or "corrupt" in said or "disk i/o" in said:
-        return "is damaged or no ledger: move it away (a new one is made), or name another file with --ledger"
-    if (
-        "readonly" in said
-        or "read-only" in said
-        or "unable to open" in said
-        or "permission" in said
-        or "not a directory" in said
-    ):
-        return "cannot be written: name a file in a folder of yours with --ledger"
-    if "full" in said or "no space" in said:
-        return "cannot grow, the disk is full: free some space and run again, what was committed is kept"
-    return "cannot be used"
+    return next((mend for words, mend in EXPLANATIONS.items() if any(word in said for word in words)), "cannot be used")
