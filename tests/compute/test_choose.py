@@ -37,3 +37,10 @@ def test_ray_workers_must_be_positive() -> None:
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys, upheld.compute; print([name for name in ('ray', 'numpy', 'pebble') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "ray://127.0.0.1:10001", "host:"])
+def test_ray_address_has_a_host_and_a_port(address: str) -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match='the address of a Ray cluster is "auto" or "host:port", got '):
+        choose(ray=address, workers=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -118,6 +119,31 @@ def test_actor_killed_from_outside_is_one_failure_and_jobs_are_drawn_lazily(tmp_
     outcomes.close()  # type: ignore[attr-defined]
     worker = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(worker) or psutil.Process(worker).status() == psutil.STATUS_ZOMBIE
+
+
+def test_cluster_at_an_address_is_used_and_left_running() -> None:
+    code = (
+        "import sys, ray; context = ray.init(address='local', num_cpus=2, include_dashboard=False, logging_level='ERROR'); "
+        "print(context.address_info['gcs_address'], flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        cluster = RayCluster(program.stdout.readline().strip())
+        for _ in range(2):
+            outcomes = cluster.run(Job(n, toys.square, (n,), LONG) for n in range(5))
+            assert sorted(outcome.value for outcome in outcomes) == [0, 1, 4, 9, 16]
+        program.communicate("")
+    assert program.returncode == 0
+
+
+def test_nothing_at_the_address() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(ValueError, match=f"no Ray cluster answers at {address}"):
+            list(RayCluster(address).run([]))
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import socket
 import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -36,9 +38,8 @@ class RayCluster:
     Raises
     ------
     ValueError
-        If ray is not installed, or workers is not positive.
-    ConnectionError
-        From `run`, if there is no cluster at `address`.
+        If ray is not installed, workers is not positive, or address is of another form; from `run`, if nothing listens at
+        the address.
     """
 
     def __init__(self, address: str = "auto", workers: int | None = None) -> None:
@@ -46,6 +47,8 @@ class RayCluster:
             raise ValueError('ray is not installed; it comes with: pip install "upheld[ray]"')
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
+        if address != "auto" and not re.fullmatch(r"[^:/]+:\d+", address):
+            raise ValueError(f'the address of a Ray cluster is "auto" or "host:port", got {address!r}')
         self.address = address
         self.workers = workers
 
@@ -64,20 +67,46 @@ class RayCluster:
             yield ray
             return
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if self.address != "auto":
+            _expect_listener(self.address)
         try:
             ray.init(address=self.address, **quiet)
         except ConnectionError:
             if self.address != "auto":
                 raise
-            from ray._private import ray_constants
-
-            # Only then does Ray keep 127.0.0.1 as the node's address, and thereby listen to this machine alone.
-            ray_constants.ENABLE_RAY_CLUSTER = False
-            ray.init(address="local", num_cpus=self.workers or cores(), include_dashboard=False, **quiet)
+            with _loopback_only():
+                ray.init(address="local", num_cpus=self.workers or cores(), include_dashboard=False, **quiet)
         try:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _expect_listener(address: str) -> None:
+    """Find out in seconds what Ray would try to for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"no Ray cluster answers at {address} ({error}); start one there with: ray start --head, or use auto"
+        ) from error
+
+
+@contextmanager
+def _loopback_only() -> Iterator[None]:
+    """Have a cluster started here keep 127.0.0.1 as its node's address, and thereby listen to this machine alone.
+
+    Ray does so by itself on systems where it supports one machine only, and has no public setting for it on Linux.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 class RayCrew:
