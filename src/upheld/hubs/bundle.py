@@ -50,7 +50,7 @@ def cutting_plane_bound(cuts: FloatArray, cap: float) -> tuple[float, FloatArray
         bounds=[(0.0, cap)] * K + [(None, None)],
         method="highs",
     )
-    if solution.status != 0:
+    if solution.status != 0 or solution.fun is None:
         raise RuntimeError(f"the linear program over {n_cuts} cuts failed: {solution.message}")
     alpha = np.clip(-solution.ineqlin.marginals, 0, None)
     return -float(solution.fun) * scale, alpha / alpha.sum()

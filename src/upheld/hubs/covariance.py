@@ -27,12 +27,16 @@ THRESHOLD_QUANTILE = 0.7
 def standardised(X: FloatArray) -> FloatArray:
     """Z with Z'Z the sample correlation of X."""
     Z = X - X.mean(axis=0)
-    return Z / np.sqrt(np.sum(Z**2, axis=0))
+    norms: FloatArray = np.sqrt(np.sum(Z**2, axis=0))
+    scaled: FloatArray = Z / norms
+    return scaled
 
 
 def centred(X: FloatArray) -> FloatArray:
     """Z with Z'Z the sample covariance of X, divisor n - 1."""
-    return (X - X.mean(axis=0)) / np.sqrt(len(X) - 1)
+    deviations: FloatArray = X - X.mean(axis=0)
+    scaled: FloatArray = deviations / np.sqrt(len(X) - 1)
+    return scaled
 
 
 def correlation(X: FloatArray) -> FloatArray:

@@ -21,6 +21,10 @@ class DegenerateJointNullSpaceError(ValueError):
     """The optimum of (1) is 0 and its eigenspace arbitrary, because there are too few samples for p variables."""
 
 
+class JointNullSpaceWarning(UserWarning):
+    """Part of the joint eigenspace lies in the joint null space."""
+
+
 def check_joint_null_space(p: int, n_components: int, null_dimension: int, joint_rank: int) -> None:
     """Raise if `n_components` <= `null_dimension`, warn if the null space takes up only part of the eigenspace."""
     if null_dimension <= 0:
@@ -37,7 +41,7 @@ def check_joint_null_space(p: int, n_components: int, null_dimension: int, joint
         f"{null_dimension} of the {n_components} joint components lie in the joint null space of the groups "
         f"(p={p}, sum(n_k - 1)={joint_rank}) and reflect the sample size, not the networks; consider "
         f"screen={max(int(0.8 * joint_rank), 2)}",
-        UserWarning,
+        JointNullSpaceWarning,
         stacklevel=4,
     )
 

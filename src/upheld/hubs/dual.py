@@ -31,7 +31,8 @@ def project_capped_simplex(x: FloatArray, cap: float) -> FloatArray:
     mass = np.clip(x[None, :] - breaks[:, None], 0, cap).sum(axis=1)  # decreasing along the breakpoints
     i = int(np.searchsorted(-mass, -1.0, side="right")) - 1
     slope = (mass[i + 1] - mass[i]) / (breaks[i + 1] - breaks[i])
-    return np.clip(x - (breaks[i] + (1.0 - mass[i]) / slope), 0, cap)
+    tau = breaks[i] + (1.0 - mass[i]) / slope
+    return np.asarray(np.clip(x - tau, 0, cap), dtype=float)
 
 
 class DualFunction:
@@ -71,7 +72,7 @@ class DualFunction:
 
     def group_values(self, V: FloatArray) -> FloatArray:
         """tr(V' S_k V) of every group, (K,)."""
-        return np.einsum("is,kis->k", V, self.S @ V)
+        return np.asarray(np.sum(V * (self.S @ V), axis=(1, 2)), dtype=float)
 
     def __call__(self, weights: FloatArray) -> tuple[float, FloatArray]:
         """g and its supergradient at `weights` (moved onto the capped simplex); updates the bounds."""
@@ -127,7 +128,7 @@ def ascend(dual: DualFunction, tol: float, max_evaluations: int) -> None:
     if K == 1 or dual.relative_gap <= tol:
         return
     try:
-        minimize(
+        minimize(  # type: ignore[call-overload]
             negated,
             start,
             jac=True,

@@ -53,6 +53,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigvalsh
 
 from upheld.hubs.bundle import level_bundle
 from upheld.hubs.dual import DualFunction, ascend, relative_gap, worst_mean
@@ -96,7 +97,7 @@ class JointEigenspace:
     @property
     def influence(self) -> FloatArray:
         """(p,) w of equation (2)."""
-        return np.sum(self.components**2, axis=0)
+        return np.asarray(np.sum(self.components**2, axis=0), dtype=float)
 
     @property
     def projector(self) -> FloatArray:
@@ -195,7 +196,7 @@ def minimax_eigenspace(
         lower=min(dual.lower, upper),
         upper=upper,
         eigengap=dual.eigengap,
-        eigenvalues=np.linalg.eigvalsh(S_l),
+        eigenvalues=_spectrum(S_l),
         tol=tol,
         n_evaluations=dual.n_evaluations,
     )
@@ -206,8 +207,9 @@ def joint_vectors(
 ) -> JointEigenspace:
     """v_1 = argmin_{|v|=1} max_k v' S_k v, then the same on the orthogonal complement (`criterion="vector"`).
 
-    Bounds are sums over the steps, weights their mean. The lower bound belongs to the sequence of steps, each given the directions before it. The maximum over groups of a
-    smallest eigenvalue coalesces easily, so ties are common here and a step may stay uncertified by a few per cent.
+    Bounds are sums over the steps, weights their mean; the lower bound belongs to the sequence of steps, each given the
+    directions before it. The maximum over groups of a smallest eigenvalue coalesces easily, so ties are common here and
+    a step may stay uncertified by a few per cent.
     """
     found = np.zeros((0, S.shape[1]))
     steps: list[JointEigenspace] = []
@@ -228,7 +230,7 @@ def joint_vectors(
         lower=sum(step.lower for step in steps),
         upper=sum(step.upper for step in steps),
         eigengap=min(step.eigengap for step in steps),
-        eigenvalues=np.linalg.eigvalsh(np.tensordot(weights, S, axes=1)),
+        eigenvalues=_spectrum(np.tensordot(weights, S, axes=1)),
         tol=tol,
         n_evaluations=sum(step.n_evaluations for step in steps),
     )
@@ -256,9 +258,13 @@ def _display_rotation(V: FloatArray, S_l: FloatArray) -> FloatArray:
     return fix_signs(components)
 
 
+def _spectrum(A: FloatArray) -> FloatArray:
+    return np.asarray(eigvalsh(A, check_finite=False), dtype=np.float64)
+
+
 def fix_signs(components: FloatArray) -> FloatArray:
     largest = np.abs(components).argmax(axis=1)
-    signs = np.sign(components[np.arange(len(components)), largest])
+    signs: FloatArray = np.sign(components[np.arange(len(components)), largest])
     return components * signs[:, None]
 
 

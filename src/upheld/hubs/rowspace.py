@@ -27,7 +27,8 @@ class RowSpace(NamedTuple):
 
 def row_space(factors: Sequence[FloatArray]) -> RowSpace:
     """Joint row space of the factors Z_k (n_k, p)."""
-    Q, R, _ = qr(np.vstack(factors).T, pivoting=True)
+    columns, R, _ = qr(np.vstack(factors).T, pivoting=True)
+    Q: FloatArray = np.asarray(columns, dtype=np.float64)
     diagonal = np.abs(np.diag(R))
     r = int(np.sum(diagonal > 1e-10 * diagonal[0]))
     coordinates = [Z @ Q[:, :r] for Z in factors]

@@ -41,7 +41,7 @@ def check_numeric(X: object) -> None:
                 X[name].astype(float)
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"column {name!r} is not numeric ({dtype}); drop it, or name it as the group column"
+                    f"column {name!r} is not numeric ({dtype}); drop it, or name it as the group or index column"
                 ) from error
 
 
@@ -75,7 +75,7 @@ def stack_groups(Xs: Sequence[ArrayLike | pd.DataFrame] | Mapping[Any, ArrayLike
         assert isinstance(first, pd.DataFrame)
         for label, table in zip(labels, tables, strict=True):
             _check_same_columns(first, table, labels[0], label)
-        tables = [table[first.columns] for table in tables]  # type: ignore[call-overload, index]
+        tables = [table[first.columns] for table in tables]  # type: ignore[index]
     arrays = [check_array(table, dtype=np.float64, ensure_all_finite=False) for table in tables]
     for label, array in zip(labels, arrays, strict=True):
         if array.shape[1] != arrays[0].shape[1]:

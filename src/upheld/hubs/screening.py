@@ -57,13 +57,13 @@ def row_statistic(Xs: Sequence[FloatArray], kind: str | CovarianceFunction, norm
     for X in Xs:
         Z = centred(X) if kind == "covariance" else standardised(ranks(X) if kind == "spearman" else X)
         groups.append(np.concatenate([_block_norm(Z, start, kind, norm) for start in range(0, Z.shape[1], BLOCK)]))
-    return np.min(groups, axis=0)
+    return np.asarray(np.min(groups, axis=0), dtype=float)
 
 
 def matrix_statistic(S: FloatArray, norm: Norm = "max") -> FloatArray:
     """(p,) statistic from the matrices (K, p, p)."""
     off = S * (1 - np.eye(S.shape[1]))
-    return np.min([_norm(norm)(S_k) for S_k in off], axis=0)
+    return np.asarray(np.min([_norm(norm)(S_k) for S_k in off], axis=0), dtype=float)
 
 
 def _block_norm(Z: FloatArray, start: int, kind: str, norm: Norm) -> FloatArray:

@@ -52,9 +52,10 @@ def _lobpcg(A: FloatArray, n: int, start: FloatArray | None, tol: float) -> Bott
         block[:, :known] = start[:, :known]
     block, _ = np.linalg.qr(block)
     scale = float(np.abs(A).sum(axis=0).max())
-    values, vectors = lobpcg(A, block, largest=False, tol=tol * scale, maxiter=MAX_SWEEPS)[:2]
-    order = np.argsort(values)
-    values, vectors = values[order], vectors[:, order]
+    ritz, basis = lobpcg(A, block, largest=False, tol=tol * scale, maxiter=MAX_SWEEPS)[:2]
+    order = np.argsort(ritz)
+    values: FloatArray = np.asarray(ritz, dtype=np.float64)[order]
+    vectors: FloatArray = np.asarray(basis, dtype=np.float64)[:, order]
     # Kato-Temple: a Ritz value exceeds its eigenvalue by at most |residual|^2 / (distance to the guard values).
     residual = np.sum((A @ vectors[:, :n] - vectors[:, :n] * values[:n]) ** 2, axis=0)
     error = float(np.sum(np.minimum(np.sqrt(residual), residual / np.maximum(values[-1] - values[:n], 1e-300))))

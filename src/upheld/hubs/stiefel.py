@@ -43,15 +43,15 @@ def stiefel_path(
     """Objective and iterate, from the start `V` to the last step."""
     for t in range(2, n_steps + 1):
         SV = S @ V
-        values = np.einsum("is,kis->k", V, SV)
+        values = np.sum(V * SV, axis=(1, 2))
         yield worst_mean(values, n_worst), V
         U = 2 * SV[np.argsort(values)[-n_worst:]].mean(axis=0)
         VU = V.T @ U
         V = polar(V - (step / np.log(t + 2)) * (U - V @ (VU + VU.T) / 2))
-    yield worst_mean(np.einsum("is,kis->k", V, S @ V), n_worst), V
+    yield worst_mean(np.sum(V * (S @ V), axis=(1, 2)), n_worst), V
 
 
 def polar(A: FloatArray) -> FloatArray:
     """The nearest matrix with orthonormal columns."""
     Y, _, Zt = np.linalg.svd(A, full_matrices=False)
-    return Y @ Zt
+    return np.asarray(Y @ Zt, dtype=float)

@@ -104,7 +104,7 @@ def _step_to_boundary(mu: FloatArray, D: FloatArray) -> float:
     low, high = np.sqrt(mu), np.sqrt(1 - mu)
     down = np.linalg.eigvalsh(-D / np.outer(low, low))[-1]
     up = np.linalg.eigvalsh(D / np.outer(high, high))[-1]
-    return 1 / max(down, up)
+    return float(1 / max(down, up))
 
 
 def _step_to_next_group(distance: FloatArray, relative_rate: FloatArray) -> float:
@@ -158,8 +158,9 @@ def _local_solution(dual: DualFunction, V: FloatArray) -> FloatArray:
 
     def slack(unknowns: FloatArray) -> FloatArray:
         A, _ = turned(unknowns)
-        t = np.einsum("is,kij,js->k", A, C, A, optimize=True) / scale
-        return unknowns[0] - t + (unknowns[1 : 1 + n_slack] if n_slack else 0.0)
+        t = np.sum(A * (C @ A), axis=(1, 2)) / scale
+        room: FloatArray = unknowns[0] - t
+        return room + unknowns[1 : 1 + n_slack] if n_slack else room
 
     def slack_gradient(unknowns: FloatArray) -> FloatArray:
         A, root = turned(unknowns)
@@ -170,7 +171,7 @@ def _local_solution(dual: DualFunction, V: FloatArray) -> FloatArray:
     cost = np.r_[1.0, np.full(n_slack, 1 / r), np.zeros(m * s)]
     start = np.zeros(len(cost))
     start[0] = dual.group_values(V).max() / scale
-    solution = minimize(
+    solution = minimize(  # type: ignore[call-overload]
         lambda unknowns: (float(cost @ unknowns), cost),
         start,
         jac=True,

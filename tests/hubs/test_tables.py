@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from upheld.hubs.tables import load_files, load_table
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((6, 3)), columns=["g1", "g2", "g3"], index=[f"s{i}" for i in range(6)])
+    return table.rename_axis("sample")
+
+
+@pytest.fixture
+def labels(frame):
+    return pd.Series(["a", "a", "a", "b", "b", "b"], index=frame.index, name="arm")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz", "x.csv.xz", "x.parquet"])
+def test_formats_agree(tmp_path, frame, labels, name):
+    whole = pd.concat([labels, frame], axis=1).reset_index()
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        whole.to_parquet(path)
+    else:
+        whole.to_csv(path, sep="\t" if "tsv" in name else ",", index=False)
+    X, groups = load_table(path, groups="arm", index="sample")
+    pd.testing.assert_frame_equal(X, frame)
+    assert list(groups) == list(labels)
+
+
+def test_anndata_layer(tmp_path, frame, labels):
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(frame.to_numpy(), obs=pd.DataFrame({"arm": labels}), var=pd.DataFrame(index=frame.columns))
+    adata.layers["scaled"] = 2 * adata.X
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    X, groups = load_table(tmp_path / "x.h5ad", groups="arm", layer="scaled")
+    np.testing.assert_allclose(X, 2 * frame)
+    assert list(X.columns) == ["g1", "g2", "g3"]
+    assert list(groups) == list(labels)
+    with pytest.raises(ValueError, match="no layer 'counts'; it has 'scaled'"):
+        load_table(tmp_path / "x.h5ad", groups="arm", layer="counts")
+    with pytest.raises(ValueError, match="no group column 'arms'; did you mean 'arm'"):
+        load_table(tmp_path / "x.h5ad", groups="arms")
+
+
+def test_r_style_row_names_are_taken_for_the_index(tmp_path, frame, labels):
+    pd.concat([labels, frame], axis=1).rename_axis(None).to_csv(tmp_path / "r.csv")
+    X, _ = load_table(tmp_path / "r.csv", groups="arm")
+    assert list(X.columns) == ["g1", "g2", "g3"]
+    assert list(X.index) == list(frame.index)
+
+
+def test_one_file_per_group(tmp_path, frame):
+    frame.to_csv(tmp_path / "tumour.csv")
+    frame.to_csv(tmp_path / "normal.tsv.gz", sep="\t")
+    tables = load_files([tmp_path / "tumour.csv", tmp_path / "normal.tsv.gz"], index="sample")
+    assert list(tables) == ["tumour", "normal"]
+    pd.testing.assert_frame_equal(tables["normal"], frame)
+    frame.to_csv(tmp_path / "tumour.tsv", sep="\t")
+    with pytest.raises(ValueError, match="two files are named 'tumour'"):
+        load_files([tmp_path / "tumour.csv", tmp_path / "tumour.tsv"], index="sample")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("arm,g1,g1\na,1,2\n", {}, "column 'g1' occurs more than once"),
+        ("arm,g1\na,1\n", {"groups": "Arm"}, "no group column 'Arm'; did you mean 'arm'"),
+        ("arm,g1\na,1\n", {"groups": "zzz"}, "its first columns are 'arm', 'g1'"),
+        ("arm,g1\na,1\n", {"index": "id"}, "no index column 'id'"),
+        ("arm,g1\n", {}, "holds no rows"),
+        ("", {}, "is not a table"),
+        ("arm,g1\na,1\nb,2,3,4\n", {}, "is not a table separated by ','"),
+        ("arm\na\n", {}, "no variables beside the group column 'arm'"),
+        ("arm,g1\na,1\n", {"layer": "raw"}, "only .h5ad files do"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, text, options, message):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_table(path, **{"groups": "arm", **options})
+
+
+def test_missing_file_and_unknown_ending(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_table(tmp_path / "none.csv", groups="arm")
+    (tmp_path / "x.xlsx").write_text("")
+    with pytest.raises(ValueError, match=r"ending '.xlsx'; use .csv"):
+        load_table(tmp_path / "x.xlsx", groups="arm")
