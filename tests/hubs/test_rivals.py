@@ -125,6 +125,7 @@ def test_marginal_strength_is_the_norm_of_the_other_correlations():
 def test_joint_lasso_is_the_optimum_of_a_general_convex_solver(penalty):
     import cvxpy as cp
 
+    warm_up()
     Xs = [np.random.default_rng(seed).standard_normal((20, 5)) for seed in (8, 9, 10)]
     S = np.stack([np.corrcoef(X, rowvar=False) for X in Xs])
     l1, ratio, off = 0.15, 0.5, 1 - np.eye(5)

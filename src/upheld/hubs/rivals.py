@@ -43,11 +43,9 @@ class GraphicalLassoSolver(Solver):
     weighted: bool = False
 
     def lattice(self, sample: Sample) -> PenaltyLattice:
-        S, weights = sample.S[0], self._weights(sample)
-        empty = (
-            _largest_correlation(S[None]) if weights is None else np.max(_off_diagonal(S) / (weights + np.eye(len(S))))
-        )
-        return PenaltyLattice(smallest=(0.05 * empty,), largest=(float(empty),), size=(10,))
+        size, weights = _off_diagonal(sample.S[0]), self._weights(sample)
+        empty = np.max(size if weights is None else size / (weights + np.eye(len(size))))
+        return PenaltyLattice(smallest=(0.05 * float(empty),), largest=(float(empty),), size=(10,))
 
     def solve(self, sample: Sample, penalty: tuple[float, ...], start: Networks | None) -> Networks:
         solution = graphical_lasso(
