@@ -141,7 +141,7 @@ RACE = Experiment(
         ],
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 100, Scale.FULL: 100},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
 AUTHORS_PROTOCOL = tuple(f"{name}, intersection" for name in INVERSE_COMPONENTS) + tuple(
@@ -180,7 +180,7 @@ COEXISTENCE = Experiment(
         Scale.FULL: grid(p=[200], n=[200], r1=[5], r2=[0, 5, 10, 15]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 50, Scale.FULL: 200},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
 NEAR_COMMON = Experiment(
@@ -193,7 +193,7 @@ NEAR_COMMON = Experiment(
         Scale.FULL: grid(p=[200], n=[400], K=[3, 5, 8], r1=[5], r2=[0], r_near=[8]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 50, Scale.FULL: 200},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
 # -- H3: minimax against the mere average
@@ -353,7 +353,7 @@ TUMOURS = Experiment(
     measure_tumours,
     conditions={scale: [{}] for scale in Scale},
     repeats={Scale.SMOKE: 2, Scale.QUICK: 200, Scale.STANDARD: 500, Scale.FULL: 1000},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 60, Scale.FULL: 60},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 60, Scale.STANDARD: 60, Scale.FULL: 60},
 )
 
 
@@ -398,7 +398,7 @@ CERTIFICATE = Experiment(
         Scale.FULL: grid(p=[100, 200], n=[100], r1=[5], r2=[5]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 50, Scale.FULL: 100},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 120, Scale.STANDARD: 300, Scale.FULL: 600},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 120, Scale.STANDARD: 300, Scale.FULL: 600},
 )
 
 CLAIMS = [
