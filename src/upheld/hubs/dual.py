@@ -52,11 +52,16 @@ class DualFunction:
         self.upper = np.inf
         self.weights = np.full(len(S), 1 / len(S))
         self.basis: FloatArray | None = None
-        self.eigengap = 0.0
+        self.eigenvalues = np.zeros(n_components + 1)
 
     @property
     def cap(self) -> float:
         return 1 / self.n_worst
+
+    @property
+    def eigengap(self) -> float:
+        """lambda_{s+1} - lambda_s at the best weights."""
+        return float(self.eigenvalues[self.s] - self.eigenvalues[self.s - 1])
 
     @property
     def n_evaluations(self) -> int:
@@ -86,7 +91,7 @@ class DualFunction:
         self.bases.append(V)
         if value - pairs.error > self.lower:
             self.lower, self.weights = value - pairs.error, weights
-            self.eigengap = float(pairs.values[self.s] - pairs.values[self.s - 1])
+            self.eigenvalues = pairs.values
         self.offer(V, t)
         return value, t
 
