@@ -19,6 +19,30 @@ curved `h`). Inverted to second order, with `q` Student's quantile::
     C(q; A, s) = r + A r^2 / 3 + 5 A^2 r^3 / 27,    r = q + s,    delta = 1.5 / n                                 (5)
 
 So an end is never nearer than Student's, and `delta` allows for skewness that so small a sample cannot show.
+
+**Why this one** (`benchmarks/error_rates.py`; tables in `docs/error-rates.md`). "Better" without any difference, target
+2.5 %, where the long tail lies on the bad side; and power against 2 standard deviations in normal data:
+
+==========================  =================  ===============  ===========
+interval                    exponential n=5    exponential n=8  power n=8
+==========================  =================  ===============  ===========
+Student's t                 10.5 %             10.8 %           99.8 %
+percentile bootstrap        18.4 %             14.5 %           100 %
+BCa bootstrap               16.7 %             11.7 %           99.9 %
+bootstrap-t                 5.5 %              5.5 %            96.5 %
+Johnson's t                 5.7 %              5.1 %            90.5 %
+sign flips                  cannot reject      9.5 %            99.8 %
+(4)                         3.9 %              4.5 %            95.2 %
+==========================  =================  ===============  ===========
+
+(4) needs no draws, so it is exact at any level. Its price in normal data is width: 1.58 times Student's at n=5, 1.24 at
+8, 1.07 at 20, 1.01 at 100.
+
+**What nothing can do.** Without a bound on the values no interval of a mean holds its level for every law (Bahadur and
+Savage 1956, Ann. Math. Stat. 27, 1115-1122): a loss that hides from the sample cannot be corrected for. Lognormal values
+(sigma 1, bad side) err in 8.2 % at n=5 and 7.0 % at n=20 (Student's t: 18.4 and 13.9), under 5 % from n=50 on. Where one
+unit in ten loses ten standard deviations, five units show none of it in 59 % of experiments, and "better" is said in
+12.6 % at n=5, 22 % at n=12, 1.3 % at n=50. Units that all agree give a point, whatever n.
 """
 
 from __future__ import annotations
@@ -93,7 +117,7 @@ def _interval(
 
 @dataclass(frozen=True)
 class Estimand:
-    """A smooth function of C = `cells` means; each part takes means of shape (..., C).
+    """A smooth function of C cell means; each part takes means of shape (..., C).
 
     value : to shape (...)
     gradient : to shape (..., C)
@@ -101,7 +125,6 @@ class Estimand:
     """
 
     name: str
-    cells: int
     value: Callable[[Array], Array]
     gradient: Callable[[Array], Array]
     hessian: Callable[[Array], Array]
@@ -118,8 +141,7 @@ def contrast(weights: Sequence[float] | Array) -> Estimand:
     w = np.asarray(weights, dtype=float)
     return Estimand(
         "contrast",
-        w.size,
-        lambda m: m @ w,
+        lambda m: _weighed(m, w) @ w,
         lambda m: np.broadcast_to(w, m.shape),
         lambda m: np.zeros((*m.shape, w.size)),
     )
@@ -135,22 +157,30 @@ def log_contrast(weights: Sequence[float] | Array) -> Estimand:
     """
     w = np.asarray(weights, dtype=float)
 
-    def logs(m: Array) -> Array:
-        bad = np.argwhere((m <= 0) & (w != 0))
+    def value(m: Array) -> Array:
+        bad = np.argwhere((_weighed(m, w) <= 0) & (w != 0))
         if bad.size:
             raise ValueError(
                 f"the mean of cell {bad[0][-1]} is {m[tuple(bad[0])]:.4g} and has no logarithm; "
                 "take differences instead of ratios, or a metric that is positive"
             )
-        return np.log(np.where(w != 0, m, 1.0))
+        return np.asarray(np.log(used(m)) @ w)
+
+    def used(m: Array) -> Array:
+        return np.where(w != 0, m, 1.0)
 
     return Estimand(
         "log contrast",
-        w.size,
-        lambda m: logs(m) @ w,
-        lambda m: w / m,
-        lambda m: np.eye(w.size) * (-w / m**2)[..., None, :],
+        value,
+        lambda m: w / used(m),
+        lambda m: np.eye(w.size) * (-w / used(m) ** 2)[..., None, :],
     )
+
+
+def _weighed(m: Array, w: Array) -> Array:
+    if m.shape[-1] != w.size:
+        raise ValueError(f"{m.shape[-1]} cells (columns of y) meet {w.size} weights; give unused cells the weight 0")
+    return m
 
 
 def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
@@ -164,12 +194,6 @@ def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
     >>> float(ratio(contrast([1, 0]), contrast([0, 1])).value(np.array([3.0, 1.5])))
     2.0
     """
-
-    if numerator.cells != denominator.cells:
-        raise ValueError(
-            f"numerator and denominator must speak of the same cells, got {numerator.cells} and {denominator.cells}; "
-            "give unused cells the weight 0"
-        )
 
     def value(m: Array) -> Array:
         below = denominator.value(m)
@@ -186,7 +210,7 @@ def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
         rest = numerator.hessian(m) - value(m)[..., None, None] * denominator.hessian(m) - crossed
         return (rest - np.swapaxes(crossed, -1, -2)) / denominator.value(m)[..., None, None]
 
-    return Estimand(f"{numerator.name} / {denominator.name}", numerator.cells, value, gradient, hessian)
+    return Estimand(f"{numerator.name} / {denominator.name}", value, gradient, hessian)
 
 
 def slope_weights(x: ArrayLike) -> Array:
@@ -265,31 +289,46 @@ def _third_cumulant_of_mean(values: Array) -> Array:
     return np.asarray(third / (n * (n - 1) * (n - 2)))
 
 
-def _studentised(
-    means: Array, estimand: Estimand, covariance: Array, k3: Array, df: Array, scale: Array
-) -> Studentised:
-    """(1)-(3) for means (..., C) with covariance (..., C, C); a standard error below 1e-12 `scale` is mere rounding."""
+def _studentised(means: Array, estimand: Estimand, parts: Sequence[Array], df: Array, scale: Array) -> Studentised:
+    """(1)-(3), where the error of the means is a sum of independent `parts`, each the mean of centred (..., n, C) units.
+
+    The spread is summed from influence values, so that it is 0 to rounding where they are; below 1e-12 `scale` it counts
+    as none.
+    """
     g, hessian = estimand.gradient(means), estimand.hessian(means)
-    along = np.einsum("...cd,...d->...c", covariance, g)
-    se = np.sqrt(np.maximum(np.einsum("...c,...c->...", g, along), 0.0))
+    variance = sum((_variance_of_mean(_influence(part, g)) for part in parts), np.zeros(()))
+    k3 = sum((_third_cumulant_of_mean(_influence(part, g)) for part in parts), np.zeros(()))
+    covariance = sum((_covariance_of_mean(part) for part in parts), np.zeros(()))
+    se = np.sqrt(variance)
     se = np.where(se > 1e-12 * np.einsum("...c,...c->...", np.abs(g), scale), se, 0.0)
     safe = np.where(se > 0, se, 1.0)
-    skewness = k3 / safe**3
+    along = np.einsum("...cd,...d->...c", covariance, g)
     kappa = np.einsum("...c,...cd,...d->...", along, hessian, along) / safe**3
     bias = np.einsum("...cd,...dc->...", hessian, covariance) / (2 * safe)
-    a = skewness + 1.5 * kappa
-    return Studentised(estimand.value(means), se, df, a, skewness / 2 + kappa - bias - a / 3)
+    skew = k3 / safe**3
+    a = skew + 1.5 * kappa
+    return Studentised(estimand.value(means), se, df, a, skew / 2 + kappa - bias - a / 3)
+
+
+def _influence(centred: Array, g: Array) -> Array:
+    return np.asarray(np.einsum("...nc,...c->...n", centred, g))
+
+
+def _variance_of_mean(values: Array) -> Array:
+    n = values.shape[-1]
+    return np.asarray(values.var(-1, ddof=1) / n)
+
+
+def _covariance_of_mean(centred: Array) -> Array:
+    n = centred.shape[-2]
+    return np.asarray(np.swapaxes(centred, -1, -2) @ centred / (n * (n - 1)))
 
 
 def studentise(y: Array, estimand: Estimand) -> Studentised:
     """All confidence statements about h(m) from units y of shape (..., n, C), n >= 2, vectorised over leading axes."""
-    n = y.shape[-2]
     means = y.mean(-2)
     centred = y - means[..., None, :]
-    covariance = np.swapaxes(centred, -1, -2) @ centred / (n * (n - 1))
-    influence = np.einsum("...nc,...c->...n", centred, estimand.gradient(means))
-    scale = np.abs(y).max(-2)
-    return _studentised(means, estimand, covariance, _third_cumulant_of_mean(influence), np.asarray(n - 1.0), scale)
+    return _studentised(means, estimand, [centred], np.asarray(y.shape[-2] - 1.0), np.abs(y).max(-2))
 
 
 @dataclass(frozen=True)
@@ -326,14 +365,6 @@ class _Unknown:
 
     def p_below(self, null: float) -> float:
         return 1.0
-
-
-def _match(y: Array, estimand: Estimand) -> Array:
-    if y.shape[-1] != estimand.cells:
-        raise ValueError(
-            f"y has {y.shape[-1]} cells (its last axis), but the {estimand.name} speaks of {estimand.cells}"
-        )
-    return y
 
 
 ONE_UNIT = "one unit says nothing about the spread between units"
@@ -375,14 +406,15 @@ def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, 
     (0.038, True, True)
     """
     y = np.asarray(y, dtype=float)
-    y = _match(_finite(y[:, None] if y.ndim == 1 else y, "y", 2), estimand)
+    y = _finite(y[:, None] if y.ndim == 1 else y, "y", 2)
+    estimate = float(estimand.value(y.mean(0)))
     n = y.shape[0]
     name = f"skewness-corrected t, {estimand.name}"
     if n == 1:
-        return _interval(_Unknown(), float(estimand.value(y[0])), n, name, alpha_low, alpha_high, ONE_UNIT)
+        return _interval(_Unknown(), estimate, n, name, alpha_low, alpha_high, ONE_UNIT)
     curve = studentise(y, estimand)
     note = "" if curve.se > 0 else NO_SPREAD
-    return _interval(_Scalar(curve), float(curve.estimate), n, name, alpha_low, alpha_high, note)
+    return _interval(_Scalar(curve), estimate, n, name, alpha_low, alpha_high, note)
 
 
 # --- two-way crossed units --------------------------------------------------------------------------------------------
@@ -393,15 +425,11 @@ def studentise_crossed(y: Array, estimand: Estimand) -> Studentised:
     s, i = y.shape[-3], y.shape[-2]
     means = y.mean((-3, -2))
     rows, columns = y.mean(-2) - means[..., None, :], y.mean(-3) - means[..., None, :]
-    of_rows = np.swapaxes(rows, -1, -2) @ rows / (s * (s - 1))
-    of_columns = np.swapaxes(columns, -1, -2) @ columns / (i * (i - 1))
     g = estimand.gradient(means)
-    k3 = sum(_third_cumulant_of_mean(np.einsum("...nc,...c->...n", part, g)) for part in (rows, columns))
-    a, b = (np.einsum("...c,...cd,...d->...", g, part, g) for part in (of_rows, of_columns))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.nan_to_num((a + b) ** 2 / (a**2 / (s - 1) + b**2 / (i - 1)), nan=1.0)
-    scale = np.abs(y).max((-3, -2))
-    return _studentised(means, estimand, of_rows + of_columns, np.asarray(k3), df, scale)
+    a, b = _variance_of_mean(_influence(rows, g)), _variance_of_mean(_influence(columns, g))
+    below = a**2 / (s - 1) + b**2 / (i - 1)
+    df = np.where(below > 0, (a + b) ** 2 / np.where(below > 0, below, 1.0), 1.0)
+    return _studentised(means, estimand, [rows, columns], df, np.abs(y).max((-3, -2)))
 
 
 def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
@@ -415,6 +443,8 @@ def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025,
     The variance of the grand mean is that of the row means over S plus that of the column means over I, with
     Satterthwaite's degrees of freedom. The noise of single entries is counted in both, so that the interval is never
     too short on average; where that noise is all there is, it is too long by a factor of about 1.4.
+    Simulated at 2.5 %: 1.1 to 2.3 % for normal components at S = 5 (0 to 0.4 % where only entries vary), up to 7 % where
+    the seeds' effects are exponential.
     `n_units` of the result is min(S, I).
 
     Examples
@@ -423,14 +453,15 @@ def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025,
     >>> round(crossed_interval(y, contrast([1])).estimate, 2)
     5.5
     """
-    y = _match(_finite(y, "y", 3), estimand)
+    y = _finite(y, "y", 3)
+    estimate = float(estimand.value(y.mean((0, 1))))
     s, i = y.shape[:2]
     name = f"two-way skewness-corrected t, {estimand.name}"
     if min(s, i) == 1:
-        return _interval(_Unknown(), float(estimand.value(y.mean((0, 1)))), 1, name, alpha_low, alpha_high, ONE_UNIT)
+        return _interval(_Unknown(), estimate, 1, name, alpha_low, alpha_high, ONE_UNIT)
     curve = studentise_crossed(y, estimand)
     note = "" if curve.se > 0 else NO_SPREAD
-    return _interval(_Scalar(curve), float(curve.estimate), min(s, i), name, alpha_low, alpha_high, note)
+    return _interval(_Scalar(curve), estimate, min(s, i), name, alpha_low, alpha_high, note)
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
@@ -457,7 +488,7 @@ class _Binomial:
 def share_interval(hits: ArrayLike, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
     """Clopper and Pearson's interval of a share from n independent values that are 0 or 1.
 
-    Its errors never exceed the levels, whatever n and the share; Wilson's are shorter and reach twice the level.
+    Its errors never exceed the levels. Wilson's shorter interval errs in up to 16 % on one side at a level of 2.5 %.
 
     Examples
     --------
