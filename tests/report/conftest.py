@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import report_toys
 
 from upheld.claims import Scale
 from upheld.report.results import MethodResults
+
+sys.path.insert(0, str(Path(__file__).parent))
+import report_toys
 
 
 @pytest.fixture(scope="session")
