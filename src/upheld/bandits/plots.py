@@ -1,0 +1,1 @@
+PICTURES: dict[str, object] = {}
