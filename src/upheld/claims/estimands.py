@@ -83,7 +83,7 @@ class Mean(_OneMethod, _Smooth):
 
 @dataclass(frozen=True)
 class Share(_OneMethod):
-    """Share of units whose metric is 1, of a metric that is 0 or 1 (Wilson's interval)."""
+    """Share of units whose metric is 1, of a metric that is 0 or 1 (Clopper and Pearson's interval)."""
 
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
         return intervals.share_interval(data.matrix([self.cell()]).reshape(-1), alpha_low, alpha_high)

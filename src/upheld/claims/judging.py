@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from upheld.claims.claim import Claim
+from upheld.claims.decisive import decisive
 from upheld.claims.fingerprint import fingerprint
 from upheld.claims.ledger import Ledger
 from upheld.claims.measurements import Measurements, Missing
@@ -104,16 +105,14 @@ def _earlier(ledger: Ledger, claim: Claim, scale: Scale, rule: str) -> str:
 def _what_would_change(judgement: Judgement) -> str:
     if judgement.outcome is Outcome.INCONCLUSIVE:
         return _to_decide([finding for finding in judgement.findings if finding.outcome is Outcome.INCONCLUSIVE])
-    if judgement.outcome is Outcome.UPHELD and judgement.findings:
-        weakest = min(judgement.findings, key=_clearance)
-        return f"It would no longer be upheld if the interval of {weakest.label} reached {_border(weakest)}."
-    if judgement.outcome is Outcome.NOT_UPHELD:
-        against = [finding for finding in judgement.findings if finding.outcome is Outcome.NOT_UPHELD]
-        strongest = max(against, key=lambda finding: -_clearance(finding), default=None)
-        if strongest is not None:
-            more = f" (and {len(against) - 1} more)" if len(against) > 1 else ""
-            return f"It would no longer be refuted if the interval of {strongest.label}{more} reached {_border(strongest)}."
-    return ""
+    finding = decisive(judgement)
+    if finding is None or judgement.outcome not in (Outcome.UPHELD, Outcome.NOT_UPHELD):
+        return ""
+    state = "upheld" if judgement.outcome is Outcome.UPHELD else "refuted"
+    against = sum(one.outcome is Outcome.NOT_UPHELD for one in judgement.findings) if state == "refuted" else 1
+    more = f" (and {against - 1} more)" if against > 1 else ""
+    what = finding.label if finding.label.startswith("worst") else f"the interval of {finding.label}"
+    return f"It would no longer be {state} if {what}{more} reached {_border(finding)}."
 
 
 def _to_decide(undecided: Sequence[Finding]) -> str:
@@ -123,13 +122,6 @@ def _to_decide(undecided: Sequence[Finding]) -> str:
         return "More trials; what was measured does not say how many."
     units, finding = max(known, key=lambda one: one[0])
     return f"About {units:,} units instead of {finding.units:,} would decide {finding.label}, if it stays at {finding.estimate:.3g}."
-
-
-def _clearance(finding: Finding) -> float:
-    """How far the interval is inside its region, in half widths; negative when it is outside."""
-    low, high = finding.region
-    half = max((finding.high - finding.low) / 2, 1e-300)
-    return min(finding.low - low, high - finding.high) / half
 
 
 def _border(finding: Finding) -> str:

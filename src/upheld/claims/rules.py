@@ -84,22 +84,21 @@ class Comparison:
             return shown, self.estimand.interval(data, levels.refute / 2, levels.refute / 2)
         return shown, shown
 
-    def p_values(self, data: Measurements) -> tuple[float, float]:
-        """One-sided p-values (of upholding, of refuting) this comparison alone."""
-        interval = self.estimand.interval(data, 0.025, 0.025)
+    def p_refute(self, data: Measurements) -> float:
+        """p-value of "this comparison alone refutes the claim"; two tries, where the region has two borders."""
+        interval = self.estimand.interval(data, NOMINAL.uphold, NOMINAL.refute)
         low, high = self.region
-        uphold = max(
-            interval.p_above(low) if math.isfinite(low) else 0.0, interval.p_below(high) if math.isfinite(high) else 0.0
-        )
-        sides = [interval.p_below(low)] * math.isfinite(low) + [interval.p_above(high)] * math.isfinite(high)
-        return uphold, min(1.0, len(sides) * min(sides))
+        sides = [
+            p(border) for p, border in ((interval.p_below, low), (interval.p_above, high)) if math.isfinite(border)
+        ]
+        return min(1.0, len(sides) * min(sides))
 
 
 def every(comparisons: Sequence[Comparison], data: Measurements, levels: Levels) -> Judgement:
     """All comparisons must hold; Holm over those that could refute."""
     if len(comparisons) == 1:
         return _all_of([comparisons[0].finding(data, levels)])
-    refute = holm_levels([comparison.p_values(data)[1] for comparison in comparisons], levels.refute)
+    refute = holm_levels([comparison.p_refute(data) for comparison in comparisons], levels.refute)
     return _all_of(
         [
             comparison.finding(data, replace(levels, refute=level))

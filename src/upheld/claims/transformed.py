@@ -96,4 +96,4 @@ def _smallest_level(excludes: Callable[[float], bool]) -> float:
     if excludes(SMALLEST_LEVEL):
         return SMALLEST_LEVEL
     root = brentq(lambda x: 0.5 if excludes(10.0**x) else -0.5, math.log10(SMALLEST_LEVEL), 0.0, xtol=1e-6)
-    return min(1.0, 10.0 ** float(root))
+    return min(1.0, float(10.0 ** float(root)))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from upheld.claims import Claim, Finding, Outcome, Verdict
-from upheld.report.decisive import decisive
+from upheld.claims.decisive import decisive
 from upheld.report.digits import bracketed
 from upheld.report.marks import MARKS
 from upheld.report.results import MethodResults

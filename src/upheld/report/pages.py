@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from upheld.claims import Claim, Outcome, Rule
+from upheld.claims.decisive import by_weight, decisive
 from upheld.report import digits, forest
-from upheld.report.decisive import by_weight, decisive
 from upheld.report.export import json_text, verdicts_json
 from upheld.report.marks import MARKS
 from upheld.report.results import MethodResults

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upheld.claims import Claim, Outcome, Verdict
-from upheld.report.decisive import decisive
+from upheld.claims.decisive import decisive
 from upheld.report.digits import bracketed, shortened
 from upheld.report.marks import MARKS
 from upheld.report.results import MethodResults

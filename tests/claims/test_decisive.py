@@ -5,8 +5,8 @@ import math
 import pytest
 
 from upheld.claims import Finding, Outcome, Verdict
+from upheld.claims.decisive import by_weight, clearance, decisive
 from upheld.claims.verdict import TrialCounts
-from upheld.report.decisive import by_weight, clearance, decisive
 
 ABOVE_0 = (0.0, math.inf)
 U, N, I, R = Outcome.UPHELD, Outcome.NOT_UPHELD, Outcome.INCONCLUSIVE, Outcome.REPORTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from upheld.claims import Finding, Outcome, Verdict
+from upheld.claims.verdict import Finding, Judgement, Outcome, Verdict
 
 
 def clearance(finding: Finding) -> float:
@@ -17,7 +17,7 @@ def clearance(finding: Finding) -> float:
     return room / half if half > 0 else math.copysign(math.inf, room)
 
 
-def decisive(verdict: Verdict) -> Finding | None:
+def decisive(verdict: Verdict | Judgement) -> Finding | None:
     """The finding that the verdict hangs on; None when there is no finding, or several and no verdict.
 
     Upheld: the weakest of those that hold, or where one sufficed (some findings do not hold) the strongest. Not upheld: the
