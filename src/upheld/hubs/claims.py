@@ -491,7 +491,7 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "hubs.eigenspace-carries-hubs",
+        "hubs.eigenspace",
         "the joint minimax eigenspace of the population has every common hub above every other variable in at least 95 % of draws",
         reported=None,
         experiment=POPULATION,

@@ -17,6 +17,7 @@ from upheld.report.results import MethodResults
 from upheld.report.tables import Tally, judged, tally
 
 WIDE = 120  # columns from which statement and name stand side by side
+MOST_NAMES = 3  # a remark about more claims than these says how many
 LONGEST_STATEMENT = 130
 
 
@@ -107,11 +108,13 @@ def _figures(verdict: Verdict) -> tuple[Text, Text]:
 
 def _remarks(one: MethodResults) -> Iterator[RenderableType]:
     """What a reader must not miss: why a claim was not decided, which rule was changed, which trials were lost."""
+    about: dict[str, list[str]] = {}
     for claim, verdict in zip(one.claims, one.verdicts, strict=True):
-        if verdict.note and verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_RUN):
-            yield _remark(_name(claim).plain, verdict.note)
-        if verdict.earlier:
-            yield _remark(_name(claim).plain, verdict.earlier)
+        undecided = verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.NOT_RUN)
+        for text in filter(None, [verdict.note if undecided else "", verdict.earlier]):
+            about.setdefault(text, []).append(_name(claim).plain)
+    for text, names in about.items():
+        yield _remark(", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} claims", text)
     for experiment, verdict in {
         claim.experiment.name: verdict for claim, verdict in zip(one.claims, one.verdicts, strict=True)
     }.items():
