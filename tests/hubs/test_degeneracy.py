@@ -27,5 +27,5 @@ def test_policy_is_silent_then_warns_then_refuses():
         check_joint_null_space(p=79, n_components=8, null_dimension=0, joint_rank=79)
     with pytest.warns(JointNullSpaceWarning, match="7 of the 8 joint components"):
         check_joint_null_space(p=86, n_components=8, null_dimension=7, joint_rank=79)
-    with pytest.raises(DegenerateJointNullSpaceError, match="p=87 .* exceed .*=79 by 8"):
+    with pytest.raises(DegenerateJointNullSpaceError, match=r"p=87 .* exceed .*=79 by 8"):
         check_joint_null_space(p=87, n_components=8, null_dimension=8, joint_rank=79)

@@ -253,7 +253,7 @@ class JointHubs(_Hubs):
         joint_rank = sum(len(X) - 1 for X in samples.Xs)
         p = samples.Xs[0].shape[1]
         kept = self._screen(p, joint_rank, lambda norm: row_statistic(samples.Xs, self.covariance, norm))
-        Xs = [X[:, kept] for X in samples.Xs]
+        Xs = samples.Xs if len(kept) == p else [X[:, kept] for X in samples.Xs]
         m, s = len(kept), dimension(self.n_components, len(kept))
         S = np.array([covariance_function(self.covariance)(X) for X in Xs])
         if self.covariance == "covariance":

@@ -82,16 +82,14 @@ class DualFunction:
     def __call__(self, weights: FloatArray) -> tuple[float, FloatArray]:
         """g and its supergradient at `weights` (moved onto the capped simplex); updates the bounds."""
         weights = project_capped_simplex(weights, self.cap)
-        start = self.bases[-1] if self.bases else None
-        pairs = bottom_eigenpairs(self.at(weights), self.s + 1, start)
-        V = pairs.vectors[:, : self.s]
+        values, vectors = bottom_eigenpairs(self.at(weights), self.s + 1)
+        V = vectors[:, : self.s]
         t = self.group_values(V)
         value = float(weights @ t)
         self.cuts.append(t)
         self.bases.append(V)
-        if value - pairs.error > self.lower:
-            self.lower, self.weights = value - pairs.error, weights
-            self.eigenvalues = pairs.values
+        if value > self.lower:
+            self.lower, self.weights, self.eigenvalues = value, weights, values
         self.offer(V, t)
         return value, t
 

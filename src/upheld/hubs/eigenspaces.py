@@ -57,7 +57,6 @@ from scipy.linalg import eigvalsh
 
 from upheld.hubs.bundle import level_bundle
 from upheld.hubs.dual import DualFunction, ascend, relative_gap, worst_mean
-from upheld.hubs.spectra import DENSE_LIMIT
 from upheld.hubs.stiefel import stiefel_minimise
 from upheld.hubs.threads import few_threads
 from upheld.hubs.ties import extreme_point, refine
@@ -81,7 +80,7 @@ class JointEigenspace:
     weights : (K,) l*, which group binds; a weight of zero means that the group did not matter
     lower, upper : bounds of the optimum of (1); `upper` is the objective of `components`
     eigengap : lambda_{s+1} - lambda_s of S(l*)
-    eigenvalues : ascending eigenvalues of S(l*); only the lowest s + 1 where p is too large for a full decomposition
+    eigenvalues : (p,) ascending eigenvalues of S(l*)
     certified : the relative gap is at most the tolerance asked for
     n_evaluations : eigendecompositions spent
     """
@@ -197,7 +196,7 @@ def minimax_eigenspace(
         lower=min(dual.lower, upper),
         upper=upper,
         eigengap=dual.eigengap,
-        eigenvalues=_spectrum(S_l) if len(S_l) <= DENSE_LIMIT else dual.eigenvalues,
+        eigenvalues=_spectrum(S_l),
         tol=tol,
         n_evaluations=dual.n_evaluations,
     )

@@ -1,4 +1,4 @@
-"""(1) in the joint row space, for more variables than degrees of freedom: the (p, p) matrices are never formed.
+"""(1) in the joint row space, for more variables than degrees of freedom: it needs no (p, p) matrix.
 
 With S_k = Z_k' Z_k all matrices vanish on the joint null space N, of dimension p - r, r the rank of all rows together.
 Those directions cost nothing in any group, so every optimal V of dimension s > p - r contains them, and the rest of V

@@ -18,7 +18,7 @@ admissible; degenerate fits are never averaged. Everything here is ours; none of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,6 +37,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Data = ArrayLike | pd.DataFrame | Sequence[ArrayLike] | Mapping[Any, ArrayLike]
 NullKind = Literal["permutation", "rotation"]
+Tick = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def stability_selection(
     groups: ArrayLike | None = None,
     n_resamples: int = 100,
     random_state: int | None = 0,
+    tick: Tick | None = None,
 ) -> Stability:
     """Selection frequency of every variable over half-samples of each group.
 
@@ -85,6 +87,7 @@ def stability_selection(
     estimator : its parameters are used (``n_jobs`` too), not its fit
     X, groups : (n, p) and (n,), or one (n_k, p) matrix per group as a list or mapping
     random_state : seed; the result does not depend on ``n_jobs``
+    tick : called after every resample, for a display of the progress
 
     Raises
     ------
@@ -103,7 +106,7 @@ def stability_selection(
         [np.sort(rng.permutation(len(X_k))[:size]) for X_k, size in zip(samples.Xs, sizes, strict=True)]
         for rng in _streams(random_state, n_resamples)
     ]
-    _, selected = _refit(estimator, samples, rows, "half-samples")
+    _, selected = _refit(estimator, samples, rows, "half-samples", tick)
     return Stability(selected.mean(axis=0), n_resamples)
 
 
@@ -115,6 +118,7 @@ def bootstrap_interval(
     level: float = 0.95,
     n_resamples: int = 200,
     random_state: int | None = 0,
+    tick: Tick | None = None,
 ) -> BootstrapInterval:
     """Percentile interval of every influence; parameters and errors as in `stability_selection`.
 
@@ -126,7 +130,7 @@ def bootstrap_interval(
     rows = [
         [rng.integers(len(X_k), size=len(X_k)) for X_k in samples.Xs] for rng in _streams(random_state, n_resamples)
     ]
-    influences, _ = _refit(estimator, samples, rows, "bootstrap resamples")
+    influences, _ = _refit(estimator, samples, rows, "bootstrap resamples", tick)
     low, high = np.quantile(influences, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return BootstrapInterval(low, high, level, n_resamples)
 
@@ -139,6 +143,7 @@ def null_reference(
     kind: NullKind = "permutation",
     n_resamples: int = 200,
     random_state: int | None = 0,
+    tick: Tick | None = None,
 ) -> NullReference:
     """Family-wise p-values against one of the two nulls; parameters and errors as in `stability_selection`."""
     if kind not in SURROGATES:
@@ -147,11 +152,10 @@ def null_reference(
     _check_rank(estimator, samples, sum(len(X_k) - 1 for X_k in samples.Xs), "the samples")
     with _quiet():
         observed, _ = estimator.influence_of(samples.Xs)
-    maxima = np.array(
-        Parallel(n_jobs=estimator.n_jobs)(
-            delayed(_surrogate_maximum)(estimator, samples.Xs, kind, rng) for rng in _streams(random_state, n_resamples)
-        )
+    calls = (
+        delayed(_surrogate_maximum)(estimator, samples.Xs, kind, rng) for rng in _streams(random_state, n_resamples)
     )
+    maxima = np.array(list(_results(calls, estimator.n_jobs, tick)))
     p_values = (1 + np.sum(maxima[:, None] >= observed[None, :], axis=0)) / (n_resamples + 1)
     return NullReference(kind, p_values, maxima)
 
@@ -182,15 +186,22 @@ def _surrogate_maximum(
 
 
 def _refit(
-    estimator: JointHubs, samples: Samples, rows: Sequence[Sequence[IntArray]], what: str
+    estimator: JointHubs, samples: Samples, rows: Sequence[Sequence[IntArray]], what: str, tick: Tick | None
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Influences (B, p) and selections (B, p) of all resamples."""
     rank = min(sum(len(np.unique(chosen)) - 1 for chosen in resample) for resample in rows)
     _check_rank(estimator, samples, rank, what)
-    results = Parallel(n_jobs=estimator.n_jobs)(
-        delayed(_resample)(estimator, samples.Xs, resample) for resample in rows
-    )
+    calls = (delayed(_resample)(estimator, samples.Xs, resample) for resample in rows)
+    results = list(_results(calls, estimator.n_jobs, tick))
     return np.array([influence for influence, _ in results]), np.array([selected for _, selected in results])
+
+
+def _results(calls: Iterable[Any], n_jobs: int | None, tick: Tick | None) -> Iterator[Any]:
+    """Of delayed calls, in their order, however many run at a time."""
+    for result in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
+        if tick is not None:
+            tick()
+        yield result
 
 
 def _resample(
