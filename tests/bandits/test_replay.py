@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from upheld.bandits import data, replay, simulate
+from upheld.bandits import data, policies, replay, simulate
 from upheld.bandits.environments import BernoulliBandit
+from upheld.bandits.streams import DECISIONS, run_keys
 
 MEANS = np.array([0.3, 0.5, 0.8])
 
@@ -36,24 +37,55 @@ def test_replay_is_unbiased(probabilities):
 
 
 def accepted_arms(log, seed):
-    """The choices that a replayed policy makes, seen through a recording policy."""
-    from upheld.bandits.policies import UCB
-    from upheld.bandits.policy import REGISTRY
+    """The choices that a replayed policy makes, step by step."""
+    rows = replay.Log.of(log)
+    policy = policies.UCB(rows.labels, 0.6, random_state=seed)
+    return np.array([arm for arm, _ in replay.walk(policy, rows, rows.open_rows(seed))])
 
-    seen = []
 
-    class Recording(UCB):
-        variants = {"recording": {}}  # noqa: RUF012
+@pytest.mark.parametrize("name", [name for name in policies.names() if not name.startswith("mabwiser")])
+@pytest.mark.parametrize("probabilities", [None, [0.5, 0.3, 0.2]], ids=["uniform", "propensities"])
+def test_all_runs_together_are_what_each_is_step_by_step(name, probabilities):
+    log = log_of(np.random.default_rng(9), 700, probabilities)
+    rows = replay.Log.of(log)
+    result = replay.replay(log, [name], 0.6, runs=3, seed=4)
+    gaps = (result.means.max() - result.means).to_numpy()
+    for run, key in enumerate(run_keys(4, DECISIONS, np.arange(3))):
+        policy = policies.make(name, rows.labels, 0.6, random_state=int(key))
+        arms, gained = zip(*replay.walk(policy, rows, rows.open_rows(int(key))), strict=True)
+        row = result.runs.iloc[run]
+        assert row["horizon"] == len(arms)
+        assert row["mean_reward"] == pytest.approx(np.mean(gained))
+        assert row["regret"] == pytest.approx(gaps[list(arms)].sum())
+        assert (row["certified_arm"] is not None) == bool(getattr(policy, "certified_", []))
 
-        def update(self, arm, reward):
-            seen.append("abc".index(arm))
-            super().update(arm, reward)
 
-    try:
-        replay.replay(log, ["recording"], 0.6, runs=1, seed=seed)
-    finally:
-        del REGISTRY["recording"]
-    return np.array(seen)
+def test_marks_lead_to_the_regret_at_the_common_horizon():
+    result = replay.replay(log_of(np.random.default_rng(10), 2000), ["uncertain-ucb", "ucb"], 0.6, runs=4)
+    assert result.marked["mark"].max() == result.common_horizon
+    assert result.marked["mark"].min() == 1
+    last = result.marked[result.marked["mark"] == result.common_horizon].set_index(["policy", "run"])
+    ends = result.runs.set_index(["policy", "run"])
+    for name in ("regret", "regret_threshold", "regret_refined"):
+        assert (result.marked.groupby(["policy", "run"])[name].diff().dropna() >= 0).all()
+        np.testing.assert_allclose(last[name], ends.loc[last.index, f"{name}_common"])
+    ucb = result.marked[result.marked["policy"] == "ucb"]
+    assert (ucb["uncertain_rounds"] == ucb["mark"]).all()
+    assert (ucb["certified_arm"] == -1).all()
+
+
+def test_a_given_horizon_ends_every_run():
+    log = log_of(np.random.default_rng(11), 2000)
+    result = replay.replay(log, ["uncertain-ucb", "mabwiser-ucb1"], 0.6, runs=2, horizon=50)
+    assert (result.runs["horizon"] == 50).all()
+    assert result.common_horizon == 50
+
+
+def test_rewards_outside_the_unit_interval_are_refused_where_a_policy_needs_it():
+    log = log_of(np.random.default_rng(12), 300)
+    log["reward"] *= 2
+    with pytest.raises(ValueError, match=r"uncertain-kl-ucb needs rewards in \[0, 1\]"):
+        replay.replay(log, ["uncertain-kl-ucb"], 0.6)
 
 
 def test_effective_horizon_is_about_a_kth_of_the_log():
@@ -114,7 +146,7 @@ def test_runs_shuffle_and_seeds_repeat():
 def test_digits_log_certifies_a_good_classifier(tmp_path):
     path = tmp_path / "log.csv"
     data.write_digits_log(path)
-    result = replay.replay(data.read_log(path), ["uncertain-ucb"], 0.9, runs=2)
+    result = replay.replay(data.read_log(path), ["uncertain-kl-ucb"], 0.9, runs=2)
     router = data.digits_router(0.9)
     good = {label for label, bad in zip(router.labels, router.bad, strict=True) if not bad}
     assert set(result.runs["certified_arm"]) <= good

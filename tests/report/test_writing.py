@@ -11,8 +11,8 @@ from upheld.report.writing import write_files
 
 
 def test_files_are_written_with_their_folders(tmp_path: Path) -> None:
-    paths = write_files(tmp_path / "a" / "b", {"x.html": "grüße\n", "y.json": "{}"})
-    assert [path.read_bytes() for path in paths] == ["grüße\n".encode(), b"{}"]
+    paths = write_files(tmp_path / "a" / "b", {"x.html": "grüße\n", "y.json": "{}", "z.png": b"\r\n\xff"})
+    assert [path.read_bytes() for path in paths] == ["grüße\n".encode(), b"{}", b"\r\n\xff"]
 
 
 def test_others_may_read_what_the_user_s_mask_allows(tmp_path: Path) -> None:

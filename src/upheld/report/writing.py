@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts under their file names; returns the paths.
+def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]:
+    """Write texts, or bytes, under their file names; returns the paths.
 
-    Every text is on the disk before the first file is put in place, so a full disk leaves what was there.
+    Every content is on the disk before the first file is put in place, so a full disk leaves what was there.
 
     Raises
     ------
@@ -22,9 +22,9 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     path = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
+        for name, content in contents.items():
             path = folder / name
-            waiting[path] = _beside(path, text)
+            waiting[path] = _beside(path, content.encode() if isinstance(content, str) else content)
         for path, temporary in waiting.items():
             os.replace(temporary, path)
     except OSError as error:
@@ -37,11 +37,11 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     return list(waiting)
 
 
-def _beside(path: Path, text: str) -> str:
+def _beside(path: Path, content: bytes) -> str:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with open(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _usual_mode())
