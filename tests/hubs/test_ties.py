@@ -32,7 +32,7 @@ def test_refinement_reaches_the_best_of_many_random_starts(n_worst):
     dual = DualFunction(S, 1, n_worst)
     dual(dual.weights)
     dual.offer(extreme_point(dual, level_bundle(dual, 1e-4, 1e-5, 100)))
-    refine(dual, np.random.default_rng(0))
+    refine(dual, 1e-4, np.random.default_rng(0))
     v = rng.standard_normal((400_000, 4))
     v /= np.linalg.norm(v, axis=1, keepdims=True)
     values = np.sort(np.einsum("ni,kij,nj->nk", v, S, v, optimize=True), axis=1)[:, -n_worst:].mean(axis=1)

@@ -249,7 +249,7 @@ def _maximise(dual: DualFunction, tol: float, max_iter: int, rng: np.random.Gene
         dual.offer(extreme_point(dual, alpha))
         if dual.relative_gap <= tol:
             return
-    refine(dual, rng)
+    refine(dual, tol, rng)
 
 
 def _display_rotation(V: FloatArray, S_l: FloatArray) -> FloatArray:

@@ -27,6 +27,7 @@ FRACTIONAL = 1e-9  # eigenvalues of P closer than this to 0 or 1 count as 0 or 1
 N_PERTURBATIONS = 10
 PERTURBATION = 0.3
 N_PASSES = 5
+PATIENCE = 3
 MAX_UNKNOWNS = 120
 
 
@@ -113,12 +114,16 @@ def _step_to_next_group(distance: FloatArray, relative_rate: FloatArray) -> floa
     return float(np.min(-distance[meets] / relative_rate[meets])) if meets.any() else np.inf
 
 
-def refine(dual: DualFunction, rng: np.random.Generator) -> None:
-    """Offer `dual` the local solutions of (1) near its best V: from V itself and from tangent perturbations of it."""
+def refine(dual: DualFunction, tol: float, rng: np.random.Generator) -> None:
+    """Offer `dual` the local solutions of (1) near its best V: from V itself and from tangent perturbations of it.
+
+    Ends when the gap is closed, or when `PATIENCE` perturbations in a row found nothing better.
+    """
     assert dual.basis is not None
     best = dual.basis
+    stale = 0
     for trial in range(N_PERTURBATIONS + 1):
-        V = best
+        reached, V = dual.upper, best
         if trial:
             T = rng.standard_normal(best.shape)
             T -= best @ (best.T @ T)
@@ -127,8 +132,11 @@ def refine(dual: DualFunction, rng: np.random.Generator) -> None:
             before = worst_mean(dual.group_values(V), dual.n_worst)
             V = _local_solution(dual, V)
             dual.offer(V)
-            if worst_mean(dual.group_values(V), dual.n_worst) > before * (1 - 1e-7):
+            if worst_mean(dual.group_values(V), dual.n_worst) > before - 1e-7 * abs(before):
                 break
+        stale = 0 if dual.upper < reached - 1e-6 * abs(reached) else stale + 1
+        if dual.relative_gap <= tol or stale >= PATIENCE:
+            return
 
 
 def _local_solution(dual: DualFunction, V: FloatArray) -> FloatArray:
