@@ -13,6 +13,7 @@ EXAMPLE = "upheld run mom {file} --column value"
 def run(
     file: Annotated[Path, typer.Argument(help="A CSV file.")],
     column: Annotated[str, typer.Option("--column", help="The column to average.")],
+    delta: Annotated[float, typer.Option("--delta", help="How likely the error may exceed its bound.")] = 0.05,
     seed: Annotated[int, typer.Option("--seed", help="Splits the blocks.")] = 0,
 ) -> None:
     """Mean of a column that a few wild values cannot move, the plain mean beside it."""
@@ -22,7 +23,7 @@ def run(
     from mom.estimator import median_of_means
 
     x = load_column(file, column)
-    typer.echo(f"median of means {median_of_means(x, rng=np.random.default_rng(seed)):.6g}")
+    typer.echo(f"median of means {median_of_means(x, delta, rng=np.random.default_rng(seed)):.6g}")
     typer.echo(f"mean            {x.mean():.6g}")
 
 

@@ -28,12 +28,19 @@ def load_column(path: Path, column: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the file has no such column, or the column holds something that is no number.
+        If the file is no table, has no such column, or the column is empty or holds something that is no number.
     """
-    table = pd.read_csv(path)
+    try:
+        table = pd.read_csv(path)
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no CSV file ({error}); save it as comma-separated text in UTF-8") from error
     if column not in table:
         raise ValueError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}")
+    if table.empty:
+        raise ValueError(f"{path}, column {column!r} holds no values; name a file that has some")
     values = pd.to_numeric(table[column], errors="coerce")
     if values.isna().any():
-        raise ValueError(f"{path}, column {column!r}: line {int(values.isna().idxmax()) + 2} is no number")
+        raise ValueError(
+            f"{path}, column {column!r}: line {int(values.isna().idxmax()) + 2} is no number; mend or drop it"
+        )
     return values.to_numpy(float)

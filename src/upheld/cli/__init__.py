@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import typer
 from typer import TyperException
+from typer.main import get_command
 
 from upheld import catalog
 from upheld.cli import check, data, overview, report, run, show
@@ -42,12 +43,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     try:
-        code = app(args=arguments, prog_name="upheld", standalone_mode=False)
+        # Not Typer's own main: to that, a reader who has seen enough is an error, and what a command returns an exit code.
+        command = get_command(app)
+        with command.make_context("upheld", [*arguments]) as context:
+            command.invoke(context)
         sys.stdout.flush()  # here, where a closed pipe is no surprise
-        return code if isinstance(code, int) else 0  # what a method's own command returns is no exit code
+        return 0
+    except typer.Exit as done:
+        return done.exit_code
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
         return 0
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # Rich's way of saying the same
+            return 0
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except TyperException as error:  # the command line itself is wrong; Typer's sentence says what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter, defaultdict
 from types import TracebackType
@@ -17,7 +18,8 @@ QUIET_S = 20.0
 class Forecast:
     """Seconds that the trials still to come will take, from the trials that were.
 
-    Trials of one experiment cost alike; an experiment of which none has ended yet is taken to cost like the average of the others.
+    Trials of one experiment cost alike, but for the first ones, which load and compile; an experiment of which none has
+    ended yet is taken to cost like the average of the others.
     How many run at a time is seen from the time that has passed.
     """
 
@@ -32,7 +34,7 @@ class Forecast:
 
     def seconds_left(self) -> float | None:
         """None before anything is known."""
-        known = {name: sum(seconds) / len(seconds) for name, seconds in self._seconds.items()}
+        known = {name: statistics.median(seconds) for name, seconds in self._seconds.items()}
         if not known:
             return None
         typical = sum(known.values()) / len(known)
