@@ -86,7 +86,7 @@ class Share(_OneMethod):
     """Share of units whose metric is 1, of a metric that is 0 or 1 (Clopper and Pearson's interval)."""
 
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
-        return intervals.share_interval(data.matrix([self.cell()]).reshape(-1), alpha_low, alpha_high)
+        return intervals.share_interval(_one_value_a_unit(self, data), alpha_low, alpha_high)
 
     def __str__(self) -> str:
         return f"share of {self.cell()}"
@@ -99,10 +99,18 @@ class Quantile(_OneMethod):
     q: float = field(kw_only=True)
 
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
-        return intervals.quantile_interval(data.matrix([self.cell()])[:, 0], self.q, alpha_low, alpha_high)
+        return intervals.quantile_interval(_one_value_a_unit(self, data), self.q, alpha_low, alpha_high)
 
     def __str__(self) -> str:
         return f"{self.q:.0%} quantile of {self.cell()}"
+
+
+def _one_value_a_unit(of: _OneMethod, data: Measurements) -> functionals.Array:
+    if data.crossed:
+        raise ValueError(
+            f"{of}: shares and quantiles need independent units, not crossed ones; take the Mean of the metric"
+        )
+    return data.matrix([of.cell()])[:, 0]
 
 
 @dataclass(frozen=True)

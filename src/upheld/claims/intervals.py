@@ -47,19 +47,15 @@ unit in ten loses ten standard deviations, five units show none of it in 59 % of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
-Array = NDArray[np.float64]
-
-DRAWS = 10_000
-SEED = 20260
+from upheld.claims.functionals import Array, Functional
 
 
 class Curve(Protocol):
@@ -110,122 +106,6 @@ def _interval(
             raise ValueError(f"{name} must lie in (0, 0.5], got {alpha}")
     low, high = float(curve.low(alpha_low)), float(curve.high(alpha_high))
     return Interval(float(estimate), low, high, n_units, method_name, alpha_low, alpha_high, note, curve=curve)
-
-
-# --- what is estimated ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Estimand:
-    """A smooth function of C cell means; each part takes means of shape (..., C).
-
-    value : to shape (...)
-    gradient : to shape (..., C)
-    hessian : to shape (..., C, C)
-    """
-
-    name: str
-    value: Callable[[Array], Array]
-    gradient: Callable[[Array], Array]
-    hessian: Callable[[Array], Array]
-
-
-def contrast(weights: Sequence[float] | Array) -> Estimand:
-    """`sum_c w_c m_c`: a mean `[1]`, a difference `[1, -1]`, a slope (`slope_weights`), a difference of slopes.
-
-    Examples
-    --------
-    >>> float(contrast([1, -1]).value(np.array([3.0, 1.0])))
-    2.0
-    """
-    w = np.asarray(weights, dtype=float)
-    return Estimand(
-        "contrast",
-        lambda m: _weighed(m, w) @ w,
-        lambda m: np.broadcast_to(w, m.shape),
-        lambda m: np.zeros((*m.shape, w.size)),
-    )
-
-
-def log_contrast(weights: Sequence[float] | Array) -> Estimand:
-    """`sum_c w_c log m_c`: a log ratio of means `[1, -1]`, a log-log slope, a difference of log-log slopes.
-
-    Examples
-    --------
-    >>> float(np.exp(log_contrast([1, -1]).value(np.array([3.0, 1.5]))))
-    2.0
-    """
-    w = np.asarray(weights, dtype=float)
-
-    def value(m: Array) -> Array:
-        bad = np.argwhere((_weighed(m, w) <= 0) & (w != 0))
-        if bad.size:
-            raise ValueError(
-                f"the mean of cell {bad[0][-1]} is {m[tuple(bad[0])]:.4g} and has no logarithm; "
-                "take differences instead of ratios, or a metric that is positive"
-            )
-        return np.asarray(np.log(used(m)) @ w)
-
-    def used(m: Array) -> Array:
-        return np.where(w != 0, m, 1.0)
-
-    return Estimand(
-        "log contrast",
-        value,
-        lambda m: w / used(m),
-        lambda m: np.eye(w.size) * (-w / used(m) ** 2)[..., None, :],
-    )
-
-
-def _weighed(m: Array, w: Array) -> Array:
-    if m.shape[-1] != w.size:
-        raise ValueError(f"{m.shape[-1]} cells (columns of y) meet {w.size} weights; give unused cells the weight 0")
-    return m
-
-
-def ratio(numerator: Estimand, denominator: Estimand) -> Estimand:
-    """`numerator / denominator` of two estimands over the same cells, such as a ratio of means or of slopes.
-
-    The denominator must lie several standard errors from zero, or the interval means little; for positive means
-    the exponential of `log_contrast([1, -1])` is the better choice.
-
-    Examples
-    --------
-    >>> float(ratio(contrast([1, 0]), contrast([0, 1])).value(np.array([3.0, 1.5])))
-    2.0
-    """
-
-    def value(m: Array) -> Array:
-        below = denominator.value(m)
-        if np.any(below == 0):
-            raise ValueError("the denominator of a ratio is exactly 0; compare differences instead of ratios")
-        return numerator.value(m) / below
-
-    def gradient(m: Array) -> Array:
-        return (numerator.gradient(m) - value(m)[..., None] * denominator.gradient(m)) / denominator.value(m)[..., None]
-
-    def hessian(m: Array) -> Array:
-        # r d = n, differentiated twice: r'' d + r' d'^T + d' r'^T + r d'' = n''
-        crossed = gradient(m)[..., :, None] * denominator.gradient(m)[..., None, :]
-        rest = numerator.hessian(m) - value(m)[..., None, None] * denominator.hessian(m) - crossed
-        return (rest - np.swapaxes(crossed, -1, -2)) / denominator.value(m)[..., None, None]
-
-    return Estimand(f"{numerator.name} / {denominator.name}", value, gradient, hessian)
-
-
-def slope_weights(x: ArrayLike) -> Array:
-    """Least-squares weights: `slope_weights(x) @ y` is the slope of y on x; for a log-log slope give `log(x)`.
-
-    Examples
-    --------
-    >>> slope_weights([0.0, 1.0, 2.0])
-    array([-0.5,  0. ,  0.5])
-    """
-    x = np.asarray(x, dtype=float)
-    centred = x - x.mean()
-    if x.ndim != 1 or not np.any(centred):
-        raise ValueError(f"a slope needs a vector with at least two different values of x, got {x.tolist()}")
-    return np.asarray(centred / (centred @ centred))
 
 
 # --- means ------------------------------------------------------------------------------------------------------------
@@ -289,13 +169,13 @@ def _third_cumulant_of_mean(values: Array) -> Array:
     return np.asarray(third / (n * (n - 1) * (n - 2)))
 
 
-def _studentised(means: Array, estimand: Estimand, parts: Sequence[Array], df: Array, scale: Array) -> Studentised:
+def _studentised(means: Array, functional: Functional, parts: Sequence[Array], df: Array, scale: Array) -> Studentised:
     """(1)-(3), where the error of the means is a sum of independent `parts`, each the mean of centred (..., n, C) units.
 
     The spread is summed from influence values, so that it is 0 to rounding where they are; below 1e-12 `scale` it counts
     as none.
     """
-    g, hessian = estimand.gradient(means), estimand.hessian(means)
+    g, hessian = functional.gradient(means), functional.hessian(means)
     variance = sum((_variance_of_mean(_influence(part, g)) for part in parts), np.zeros(()))
     k3 = sum((_third_cumulant_of_mean(_influence(part, g)) for part in parts), np.zeros(()))
     covariance = sum((_covariance_of_mean(part) for part in parts), np.zeros(()))
@@ -307,7 +187,7 @@ def _studentised(means: Array, estimand: Estimand, parts: Sequence[Array], df: A
     bias = np.einsum("...cd,...dc->...", hessian, covariance) / (2 * safe)
     skew = k3 / safe**3
     a = skew + 1.5 * kappa
-    return Studentised(estimand.value(means), se, df, a, skew / 2 + kappa - bias - a / 3)
+    return Studentised(functional.value(means), se, df, a, skew / 2 + kappa - bias - a / 3)
 
 
 def _influence(centred: Array, g: Array) -> Array:
@@ -324,11 +204,11 @@ def _covariance_of_mean(centred: Array) -> Array:
     return np.asarray(np.swapaxes(centred, -1, -2) @ centred / (n * (n - 1)))
 
 
-def studentise(y: Array, estimand: Estimand) -> Studentised:
+def studentise(y: Array, functional: Functional) -> Studentised:
     """All confidence statements about h(m) from units y of shape (..., n, C), n >= 2, vectorised over leading axes."""
     means = y.mean(-2)
     centred = y - means[..., None, :]
-    return _studentised(means, estimand, [centred], np.asarray(y.shape[-2] - 1.0), np.abs(y).max(-2))
+    return _studentised(means, functional, [centred], np.asarray(y.shape[-2] - 1.0), np.abs(y).max(-2))
 
 
 @dataclass(frozen=True)
@@ -384,19 +264,21 @@ def _finite(values: ArrayLike, name: str, ndim: int) -> Array:
     return y
 
 
-def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+def smooth_interval(
+    y: ArrayLike, functional: Functional, alpha_low: float = 0.025, alpha_high: float = 0.025
+) -> Interval:
     """Interval of a smooth function of cell means from independent units.
 
     Parameters
     ----------
     y : (n units, C cells), rows independent, cells of a row as dependent as they like (paired); (n,) is one cell
-    estimand : what to estimate, e.g. `contrast([1, -1])`
+    functional : what to estimate, e.g. `contrast([1, -1])`
     alpha_low, alpha_high : one-sided error of each end, in (0, 0.5]
 
     Raises
     ------
     ValueError
-        If a value is not finite, the number of cells is not the estimand's, or a mean has no logarithm.
+        If a value is not finite, the number of cells is not the functional's, or a mean has no logarithm.
 
     Examples
     --------
@@ -407,12 +289,12 @@ def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, 
     """
     y = np.asarray(y, dtype=float)
     y = _finite(y[:, None] if y.ndim == 1 else y, "y", 2)
-    estimate = float(estimand.value(y.mean(0)))
+    estimate = float(functional.value(y.mean(0)))
     n = y.shape[0]
-    name = f"skewness-corrected t, {estimand.name}"
+    name = f"skewness-corrected t, {functional.name}"
     if n == 1:
         return _interval(_Unknown(), estimate, n, name, alpha_low, alpha_high, ONE_UNIT)
-    curve = studentise(y, estimand)
+    curve = studentise(y, functional)
     note = "" if curve.se > 0 else NO_SPREAD
     return _interval(_Scalar(curve), estimate, n, name, alpha_low, alpha_high, note)
 
@@ -420,25 +302,27 @@ def smooth_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, 
 # --- two-way crossed units --------------------------------------------------------------------------------------------
 
 
-def studentise_crossed(y: Array, estimand: Estimand) -> Studentised:
+def studentise_crossed(y: Array, functional: Functional) -> Studentised:
     """As `studentise`, for y of shape (..., S, I, C) whose S rows and I columns are both drawn at random."""
     s, i = y.shape[-3], y.shape[-2]
     means = y.mean((-3, -2))
     rows, columns = y.mean(-2) - means[..., None, :], y.mean(-3) - means[..., None, :]
-    g = estimand.gradient(means)
+    g = functional.gradient(means)
     a, b = _variance_of_mean(_influence(rows, g)), _variance_of_mean(_influence(columns, g))
     below = a**2 / (s - 1) + b**2 / (i - 1)
     df = np.where(below > 0, (a + b) ** 2 / np.where(below > 0, below, 1.0), 1.0)
-    return _studentised(means, estimand, [rows, columns], df, np.abs(y).max((-3, -2)))
+    return _studentised(means, functional, [rows, columns], df, np.abs(y).max((-3, -2)))
 
 
-def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
+def crossed_interval(
+    y: ArrayLike, functional: Functional, alpha_low: float = 0.025, alpha_high: float = 0.025
+) -> Interval:
     """Interval of h(m) when each of S rows (seeds) met each of I columns (tasks), and both stand for more of their kind.
 
     Parameters
     ----------
     y : (S rows, I columns, C cells)
-    estimand, alpha_low, alpha_high : as in `smooth_interval`
+    functional, alpha_low, alpha_high : as in `smooth_interval`
 
     The variance of the grand mean is that of the row means over S plus that of the column means over I, with
     Satterthwaite's degrees of freedom. The noise of single entries is counted in both, so that the interval is never
@@ -454,12 +338,12 @@ def crossed_interval(y: ArrayLike, estimand: Estimand, alpha_low: float = 0.025,
     5.5
     """
     y = _finite(y, "y", 3)
-    estimate = float(estimand.value(y.mean((0, 1))))
+    estimate = float(functional.value(y.mean((0, 1))))
     s, i = y.shape[:2]
-    name = f"two-way skewness-corrected t, {estimand.name}"
+    name = f"two-way skewness-corrected t, {functional.name}"
     if min(s, i) == 1:
         return _interval(_Unknown(), estimate, 1, name, alpha_low, alpha_high, ONE_UNIT)
-    curve = studentise_crossed(y, estimand)
+    curve = studentise_crossed(y, functional)
     note = "" if curve.se > 0 else NO_SPREAD
     return _interval(_Scalar(curve), estimate, min(s, i), name, alpha_low, alpha_high, note)
 
@@ -561,77 +445,6 @@ def quantile_interval(values: ArrayLike, q: float, alpha_low: float = 0.025, alp
         alpha_low,
         alpha_high,
     )
-
-
-@dataclass(frozen=True)
-class _Percentiles:
-    """Ends from sorted bootstrap draws, and none below the level `floor` at which the data can no longer bound theta."""
-
-    draws: Array
-    floor: float
-
-    def low(self, alpha: float) -> float:
-        k = int(alpha * (self.draws.size + 1) + 1e-9)
-        return float(self.draws[k - 1]) if k and alpha >= self.floor else -np.inf
-
-    def high(self, alpha: float) -> float:
-        k = int(alpha * (self.draws.size + 1) + 1e-9)
-        return float(self.draws[-k]) if k and alpha >= self.floor else np.inf
-
-    def p_above(self, null: float) -> float:
-        beyond = np.searchsorted(self.draws, null, side="right")
-        return max(self.floor, min(1.0, float(beyond + 1) / (self.draws.size + 1)))
-
-    def p_below(self, null: float) -> float:
-        beyond = self.draws.size - np.searchsorted(self.draws, null, side="left")
-        return max(self.floor, min(1.0, float(beyond + 1) / (self.draws.size + 1)))
-
-
-@lru_cache(maxsize=4)
-def _resamples(n: int) -> NDArray[np.int32]:
-    """How often each of n units is drawn, (DRAWS, n); the second half mirrors the first, so that order has no side."""
-    drawn = np.random.default_rng(SEED).integers(n, size=(DRAWS // 2, n)) + n * np.arange(DRAWS // 2)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=DRAWS // 2 * n).reshape(-1, n).astype(np.int32)
-    return np.concatenate([counts, counts[:, ::-1]])
-
-
-def _resampled_quantile(counts: NDArray[np.int32], x: Array, q: float) -> Array:
-    """`np.quantile(resample, q)` of every resample of x, without building one."""
-    order = np.argsort(x, kind="stable")
-    upto = np.cumsum(counts[:, order], axis=1)
-    whole, part = divmod((x.size - 1) * q, 1)
-    below = x[order][np.argmax(upto > whole, axis=1)]
-    above = x[order][np.argmax(upto > min(whole + 1, x.size - 1), axis=1)]
-    return np.asarray(below + part * (above - below))
-
-
-def quantile_difference_interval(
-    x: ArrayLike, y: ArrayLike, q: float, alpha_low: float = 0.025, alpha_high: float = 0.025
-) -> Interval:
-    """Interval of `quantile(x, q) - quantile(y, q)` from paired units: the percentile bootstrap of 10,000 fixed draws.
-
-    An end is infinite where n units cannot bound either quantile at its level, that is where
-    max(q, 1 - q)^n > alpha: a median needs 6 units at 0.025 and 8 at 0.005, a 99 % quantile 368.
-    The result does not depend on the units' order, and swapping x and y swaps the ends.
-
-    Examples
-    --------
-    >>> x = np.arange(1.0, 21.0)
-    >>> quantile_difference_interval(x + 100, x, 0.5).estimate
-    100.0
-    """
-    x, y = _finite(x, "x", 1), _finite(y, "y", 1)
-    if x.size != y.size:
-        raise ValueError(f"x and y are paired by unit, got {x.size} and {y.size} values")
-    if not 0 < q < 1:
-        raise ValueError(f"q must lie strictly between 0 and 1, got {q}")
-    order = np.lexsort((np.abs(x - y), x + y))
-    x, y = x[order], y[order]
-    counts = _resamples(x.size)
-    draws = np.sort(_resampled_quantile(counts, x, q) - _resampled_quantile(counts, y, q))
-    estimate = float(np.quantile(x, q) - np.quantile(y, q))
-    curve = _Percentiles(draws, max(q, 1 - q) ** x.size)
-    return _interval(curve, estimate, x.size, "percentile bootstrap", alpha_low, alpha_high)
 
 
 # --- several claims at once -------------------------------------------------------------------------------------------

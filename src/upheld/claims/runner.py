@@ -58,6 +58,8 @@ def plan(experiments: Sequence[Experiment], scale: Scale, ledger: Ledger, *, ret
                 present += 1
             else:
                 pending.append((experiment, trial))
+    # One seed of everything before the next: what each experiment costs is known early, and a stopped run is balanced.
+    pending.sort(key=lambda one: one[1].seed)
     return Plan(scale, tuple(pending), present, stale)
 
 
