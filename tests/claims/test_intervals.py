@@ -94,14 +94,6 @@ def test_upper_end_of_q99_needs_368_units():
     assert np.isfinite(iv.quantile_interval(np.arange(100.0), 0.99).low)
 
 
-def test_resampled_quantiles_are_numpy_s_of_the_resample():
-    x = np.random.default_rng(1).normal(size=9)
-    counts = iv._resamples(9)[:200]
-    for q in (0.0001, 0.3, 0.5, 0.95):
-        expected = [np.quantile(np.repeat(x, c), q) for c in counts]
-        assert iv._resampled_quantile(counts, x, q) == pytest.approx(expected)
-
-
 def test_holm_is_statsmodels():
     rng = np.random.default_rng(0)
     for m in (1, 2, 5, 9):

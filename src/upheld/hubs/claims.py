@@ -140,7 +140,7 @@ RACE = Experiment(
             for r1 in (5, 10, 15)
         ],
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 100, Scale.FULL: 100},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 100, Scale.FULL: 100},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
@@ -179,7 +179,7 @@ COEXISTENCE = Experiment(
         Scale.STANDARD: grid(p=[100], n=[100], r1=[5], r2=[0, 5, 10, 15]),
         Scale.FULL: grid(p=[200], n=[200], r1=[5], r2=[0, 5, 10, 15]),
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 50, Scale.FULL: 200},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 50, Scale.FULL: 200},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
@@ -192,7 +192,7 @@ NEAR_COMMON = Experiment(
         Scale.STANDARD: grid(p=[100], n=[200], K=[3, 5, 8], r1=[5], r2=[0], r_near=[8]),
         Scale.FULL: grid(p=[200], n=[400], K=[3, 5, 8], r1=[5], r2=[0], r_near=[8]),
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 50, Scale.FULL: 200},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 50, Scale.FULL: 200},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
