@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -132,3 +133,32 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     lines = done.stderr.strip().splitlines()
     assert lines[-1].startswith("upheld: ")
     return lines[-1].removeprefix("upheld: ")
+
+
+def committed(ledger: Path) -> int:
+    book = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
+    try:
+        return int(book.execute("SELECT count(*) FROM trial").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0  # it is being made
+    finally:
+        book.close()
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process started, and those that these started."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    children = [child for child, parent in parents.items() if parent == pid]
+    return children + [grandchild for child in children for grandchild in descendants(child)]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from installed import Command, refused
+from installed import Command, alive, committed, descendants, refused
 
 SMOKE = ("check", "brittle", "--scale", "smoke", "--jobs", "1")
 CLAIM = {
@@ -234,35 +234,6 @@ def started(upheld: Command, *arguments: str, trials: int = 2, seconds: float = 
         assert time.monotonic() < end
         time.sleep(0.05)
     return going
-
-
-def committed(ledger: Path) -> int:
-    book = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
-    try:
-        return int(book.execute("SELECT count(*) FROM trial").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0  # it is being made
-    finally:
-        book.close()
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes that a process started, and those that these started."""
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    children = [child for child, parent in parents.items() if parent == pid]
-    return children + [grandchild for child in children for grandchild in descendants(child)]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.slow
