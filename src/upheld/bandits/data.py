@@ -14,6 +14,8 @@ Families (threshold S = 1/2, sigma = 1/2, K = 10 unless said):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -87,7 +89,7 @@ def published() -> list[Bandit]:
 
 @cache
 def digits_correct() -> tuple[tuple[str, ...], np.ndarray]:
-    """Names of nine classifiers, and (rows, classifiers) 0/1: which digit of scikit-learn's held-out half each gets right.
+    """Names of ten classifiers, and (rows, classifiers) 0/1: which digit of scikit-learn's held-out half each gets right.
 
     They range from a guess to a strong model, as the models behind a router do: trained on one half of `load_digits`
     (some on few rows or few pixels), judged on the other.
@@ -96,6 +98,7 @@ def digits_correct() -> tuple[tuple[str, ...], np.ndarray]:
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import RandomForestClassifier
+    from sklearn.feature_selection import VarianceThreshold
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
     from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -112,7 +115,7 @@ def digits_correct() -> tuple[tuple[str, ...], np.ndarray]:
         "tree-8": DecisionTreeClassifier(max_depth=8, random_state=0),
         "gaussian-nb": GaussianNB(),
         "bernoulli-nb": BernoulliNB(binarize=8.0),
-        "nearest-centroid": NearestCentroid(),
+        "nearest-centroid": make_pipeline(VarianceThreshold(), NearestCentroid()),
         "discriminant": LinearDiscriminantAnalysis(),
         "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500)),
         "forest-10": RandomForestClassifier(10, random_state=0),
@@ -170,9 +173,7 @@ def read_log(
     """
     table = _read_table(path)
     wanted = [arm, reward] + ([propensity] if propensity else [])
-    for column in wanted:
-        if column not in table.columns:
-            raise ValueError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}")
+    _check_columns(table, wanted, path)
     if table.empty:
         raise ValueError(f"{path} has no rows")
     missing = table[arm].isna().to_numpy()
@@ -211,9 +212,7 @@ def read_means(path: str | Path, *, arm: str = "arm", mean: str = "mean") -> pd.
         On a missing column, a mean that is not a finite number, a repeated arm, or fewer than 2 arms.
     """
     table = _read_table(path)
-    for column in (arm, mean):
-        if column not in table.columns:
-            raise ValueError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}")
+    _check_columns(table, (arm, mean), path)
     repeated = table[arm].duplicated().to_numpy()
     if repeated.any():
         raise ValueError(
@@ -236,15 +235,27 @@ def _read_table(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{path} is empty; it needs a header line and rows") from None
     except pd.errors.ParserError as broken:
         raise ValueError(f"{path} is not a well-formed CSV file: {broken}") from None
+    except UnicodeDecodeError as broken:
+        raise ValueError(f"{path} is no text in UTF-8 (byte {broken.start}); save it as UTF-8 CSV") from None
+
+
+def _check_columns(table: pd.DataFrame, wanted: Sequence[str], path: str | Path) -> None:
+    columns = [str(column) for column in table.columns]
+    for column in wanted:
+        if column not in table.columns:
+            near = get_close_matches(column, columns, 1) or get_close_matches(column.lower(), columns, 1)
+            guess = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"{path} has no column {column!r}{guess}; it has {', '.join(columns)}")
 
 
 def _numbers(column: pd.Series, name: str, path: str | Path) -> pd.Series:
     numbers = pd.to_numeric(column, errors="coerce").astype(float)
     bad = ~np.isfinite(numbers.to_numpy())
     if bad.any():
+        value = column[bad].iloc[0]
+        shown = repr(value) if isinstance(value, str) else str(value)
         raise ValueError(
-            f"row {_row(bad)} of {path} has {name} {column[bad].iloc[0]!r}, which is not a finite number; "
-            "correct it or drop the row"
+            f"row {_row(bad)} of {path} has {name} {shown}, which is not a finite number; correct it or drop the row"
         )
     return numbers
 

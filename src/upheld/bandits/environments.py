@@ -179,10 +179,17 @@ class BetaBandit(Bandit):
 
 
 def _beta_cell_means(mean: float, concentration: float) -> np.ndarray:
-    """(4096,) mean of the beta law within each of its 4096-quantile cells: E[X; X <= q] = mean I_q(a + 1, b)."""
-    a, b = concentration * mean, concentration * (1 - mean)
-    edges = special.betaincinv(a, b, np.linspace(0, 1, BETA_CELLS + 1))
-    return np.asarray(np.diff(mean * special.betainc(a + 1, b, edges)) * BETA_CELLS)
+    """(4096,) mean of the beta law within each of its 4096-quantile cells: E[X; X <= q] = mean I_q(a + 1, b).
+
+    The upper half is taken from the mirrored law, 1 - X: differences of numbers near 1 would lose their digits.
+    """
+    half = np.linspace(0, 0.5, BETA_CELLS // 2 + 1)
+
+    def lower_half(mean: float) -> np.ndarray:
+        a, b = concentration * mean, concentration * (1 - mean)
+        return np.asarray(np.diff(mean * special.betainc(a + 1, b, special.betaincinv(a, b, half))) * BETA_CELLS)
+
+    return np.concatenate([lower_half(mean), 1 - lower_half(1 - mean)[::-1]])
 
 
 class RareBandit(Bandit):

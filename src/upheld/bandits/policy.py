@@ -351,7 +351,8 @@ class UncertainUCB(RulePolicy):
         Gaussian ones; or "empirical", which learns the variance of rewards in [0, 1]
     index : "asymptotic", "safe", "kl" (rewards in [0, 1]), "thompson" (normal posterior) or "thompson-beta" (0/1)
     share_samples : whether rewards of certain rounds enter the index; False gives textbook UCB on the uncertain rounds
-    costs : (K,) cost of a pull of each arm; of the certified arms the cheapest is played
+    costs : (K,) cost of a pull of each arm; of the certified arms the cheapest is played. Exploration ends with the first
+        certificate, so this matters where several arms are certified together, as after `fit` on a log
     width : multiplies every confidence width
     random_state : breaks ties and draws for Thompson
 

@@ -245,25 +245,27 @@ def _stop_levels(rule: Rule, bandit: Bandit, horizon: int, early_stop: bool) -> 
     pulls, evidence = never.copy(), never.copy()
     for i in np.flatnonzero(excess > 0):
         evidence[i] = bandit.proxy**2 / excess[i] * np.log(stake) if np.isfinite(excess[i]) else 0.0
-        pulls[i] = _pulls_until_slow(rule.effective_sigma(bandit.sigma), bandit.n_arms, excess[i])
+        pulls[i] = _pulls_until_slow(rule.effective_sigma(bandit.sigma), bandit.n_arms, excess[i], horizon)
     return pulls, evidence
 
 
-def _pulls_until_slow(sigma: float, n_arms: int, excess: float) -> float:
-    """Least n from which d(n r_n)/dn = sigma (ln(K n^2) + 2) / sqrt(2 n ln(K n^2)) stays at most excess/2."""
+def _pulls_until_slow(sigma: float, n_arms: int, excess: float, horizon: int) -> float:
+    """Least n from which d(n r_n)/dn = sigma (ln(K n^2) + 2) / sqrt(2 n ln(K n^2)) stays at most excess/2.
+
+    Infinite if that is beyond the horizon.
+    """
 
     def slope(n: float) -> float:
         x = np.log(max(n_arms, 2) * n * n)
         return float(sigma * (x + 2) / np.sqrt(2 * n * x))
 
-    high = 8.0  # the slope falls from there on
-    while slope(high) > excess / 2:
-        high *= 2
-    low = 8.0
+    low, high = 8, max(8, horizon)  # the slope falls from 8 on
+    if slope(high) > excess / 2:
+        return np.inf
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if slope(middle) > excess / 2 else (low, middle)
-    return high
+    return float(high)
 
 
 def _play_numba(
