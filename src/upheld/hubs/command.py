@@ -1,0 +1,594 @@
+"""``upheld run hubs expression.csv --groups subtype``: common hubs of a user's own groups, how sure they are, and the certificate."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
+
+    from upheld.hubs.analysis import Analysis
+    from upheld.hubs.contest import HubCall
+
+EXAMPLE = """upheld run hubs {file} --groups subtype --compare --out out
+  # these are 30 of 2,308 genes, few enough for stability; for 60, in Python: upheld.hubs.data.write_khan("khan60.csv", top=60)"""
+SCHEMA = "upheld.hubs.run/1"
+SHOWN = 20
+P_VALUES = (
+    "\np: family-wise, of an influence as large by chance if all variables were independent (columns permuted), and if the spectra were "
+    "the\nsame but no variable special (variables rotated). stability: share of half-samples in which it is a hub."
+)
+TWO_SD = "mean + 2 sd"
+OPTIONS = ("screen", "covariance", "n_components", "at_least", "groups", "index", "layer")
+
+
+def run(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="One table with a group column, or one table a group. "
+            "CSV, TSV (also .gz, .xz), Parquet or AnnData (.h5ad); a row a sample.",
+        ),
+    ],
+    groups: Annotated[str | None, typer.Option("--groups", help="Column of the group labels, for one table.")] = None,
+    index: Annotated[str | None, typer.Option("--index", help="Column of the sample names.")] = None,
+    layer: Annotated[str | None, typer.Option("--layer", help="Layer of an AnnData file, instead of X.")] = None,
+    n_components: Annotated[
+        str, typer.Option("--n-components", metavar="sqrt|INTEGER", help="Dimension of the joint eigenspace.")
+    ] = "sqrt",
+    covariance: Annotated[
+        str,
+        typer.Option("--covariance", help="correlation, covariance, threshold, ledoit-wolf or spearman."),
+    ] = "correlation",
+    screen: Annotated[
+        str | None,
+        typer.Option(
+            "--screen",
+            metavar="auto|INTEGER",
+            help="Keep this many variables, those tied most strongly to "
+            "another one in every group: for more variables than samples.",
+        ),
+    ] = None,
+    at_least: Annotated[
+        int | None, typer.Option("--at-least", help="Hubs common to at least this many groups, instead of all.")
+    ] = None,
+    stability: Annotated[
+        int, typer.Option("--stability", min=0, help="Half-samples for the selection frequencies; 0 for none.")
+    ] = 100,
+    bootstrap: Annotated[
+        int, typer.Option("--bootstrap", min=0, help="Resamples for the intervals of the influences; 0 for none.")
+    ] = 200,
+    null: Annotated[
+        int, typer.Option("--null", min=0, help="Draws from either null, for the p-values; 0 for none.")
+    ] = 200,
+    compare: Annotated[bool, typer.Option("--compare", help="Run the rivals on the same samples.")] = False,
+    gmt: Annotated[
+        Path | None, typer.Option("--gmt", help="Gene sets (GMT): are the hubs over-represented in one?")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Resamples at a time.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for hubs.csv, hubs.json, hubs.png, hubs.svg.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Variables that are highly connected in every group's conditional-dependence network: influence, stability, p-values, and a
+    certificate that the optimum was reached. Another table with --compare: what the rivals say of the same samples."""
+    settings: dict[str, Any] = {
+        "files": [file.name for file in files], "groups": groups, "index": index, "layer": layer,
+        "n_components": _number_or("--n-components", n_components, "sqrt"), "covariance": covariance,
+        "screen": None if screen is None else _number_or("--screen", screen, "auto"), "at_least": at_least,
+        "stability": stability, "bootstrap": bootstrap, "null": null, "compare": compare,
+        "gmt": None if gmt is None else gmt.name, "seed": seed,
+    }  # fmt: skip
+    _usable(out)
+    _installed(compare)
+    from upheld.hubs.analysis import analyse
+    from upheld.hubs.detector import JointHubs
+
+    with _told_as_options(), _Progress() as progress:
+        tables = _read(files, groups, index, layer)
+        estimator = JointHubs(
+            settings["n_components"],
+            covariance=covariance,
+            screen=settings["screen"],
+            at_least=at_least,
+            n_jobs=jobs,
+        )
+        answer = analyse(
+            estimator,
+            tables,
+            half_samples=stability,
+            resamples=bootstrap,
+            null_draws=null,
+            compare=compare,
+            gene_sets=gmt,
+            seed=seed,
+            part=progress.part,
+        )
+    document = _document(answer, settings)
+    if out is not None:
+        _write(answer, document, out)
+    if json:
+        sys.stdout.write(_json_text(document))
+    else:
+        _print(answer, document, out)
+
+
+def write_data(out: Path) -> None:
+    """The thirty genes of largest within-class variance of 83 small round blue cell tumours: few enough to be halved."""
+    from upheld.hubs.data import write_khan
+
+    write_khan(out, top=30)
+
+
+# -- what was asked
+
+
+def _number_or(option: str, text: str, word: str) -> int | str:
+    if text == word:
+        return word
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{option} must be {word!r} or a whole number, got {text!r}") from None
+
+
+def _usable(out: Path | None) -> None:
+    """Say now, and not after the run, that the results cannot be written."""
+    import tempfile
+
+    if out is None:
+        return
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not place.is_dir():
+        raise ValueError(f"{place} is a file, so nothing can be written to {out}; name a folder with --out")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".upheld.", dir=place):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{place} cannot be written to ({error.strerror or error}); name a folder of yours with --out"
+        ) from error
+
+
+def _installed(compare: bool) -> None:
+    """Say now, and not after the resampling, that the rivals' package is missing."""
+    import importlib.util
+
+    if compare and importlib.util.find_spec("gglasso") is None:
+        raise ModuleNotFoundError("no gglasso", name="gglasso")
+
+
+@contextmanager
+def _told_as_options() -> Iterator[None]:
+    """The library's errors name its parameters; here they are options."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(_in_options(str(error))) from error
+
+
+def _in_options(sentence: str) -> str:
+    """
+    >>> _in_options('use screen=36 or covariance="threshold", p=60')
+    'use --screen 36 or --covariance threshold, p=60'
+    """
+    names = "|".join(OPTIONS)
+    sentence = re.sub(rf"\b({names})(?= must )", lambda found: _option(found[1]), sentence)
+    return re.sub(rf"""\b({names})=["']?([\w-]+)["']?""", lambda found: f"{_option(found[1])} {found[2]}", sentence)
+
+
+def _option(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _read(files: Sequence[Path], groups: str | None, index: str | None, layer: str | None) -> dict[Any, pd.DataFrame]:
+    """A table of numbers for each group.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and, where there is one, the row and the column.
+    """
+    from upheld.hubs.tables import load_files, load_table
+
+    with _named(files):
+        if len(files) > 1:
+            if groups is not None:
+                raise ValueError(f"{len(files)} files are one group each; leave out --groups, or name one file")
+            tables: dict[Any, pd.DataFrame] = {
+                label: _with_sample_names(table) for label, table in load_files(files, index=index, layer=layer).items()
+            }
+            for file, table in zip(files, tables.values(), strict=True):
+                _check_cells(table, file)
+            return tables
+        if groups is None:
+            raise ValueError(f"{files[0]} is one file: name its group column with --groups, or give one file a group")
+        table, labels = load_table(files[0], groups=groups, index=index, layer=layer)
+        table = _with_sample_names(table)
+        _check_cells(table, files[0])
+        if labels.isna().any():
+            row = int(labels.isna().to_numpy().argmax())
+            raise ValueError(
+                f"{files[0]}: {_row(table, row)} has no label in the group column {groups!r}"
+                f"{_and_more(labels.isna().to_numpy())}; drop such rows or label them"
+            )
+        tables = dict(iter(table.groupby(labels.to_numpy(), observed=True)))
+        if len(tables) == 1:
+            raise ValueError(
+                f"{files[0]}: all rows belong to one group, {next(iter(tables))!r} in column {groups!r}, and common hubs take "
+                "two; for a single network use upheld.hubs.InverseComponentsHubs in Python"
+            )
+        return tables
+
+
+@contextmanager
+def _named(files: Sequence[Path]) -> Iterator[None]:
+    """Say which file is not what its ending says."""
+    names = " or ".join(map(str, files))
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{names} is no text in UTF-8 ({error.reason}); save it as CSV in UTF-8") from error
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"{names} cannot be read ({error.strerror or error}); is it whole, and yours?") from error
+    except ValueError as error:
+        if type(error).__module__.startswith("pyarrow"):
+            raise ValueError(f"{names} is no Parquet file ({error}); save it as its ending says") from error
+        raise
+
+
+def _with_sample_names(table: pd.DataFrame) -> pd.DataFrame:
+    """A first column of texts, no two alike, names the samples; it could be no variable."""
+    import pandas as pd
+
+    first = table.iloc[:, 0]
+    named = first.is_unique and pd.to_numeric(first, errors="coerce").isna().all() and first.notna().all()
+    return table.set_index(str(table.columns[0])) if named else table
+
+
+def _check_cells(table: pd.DataFrame, file: Path) -> None:
+    """Every cell is a finite number; names the first that is not."""
+    import numpy as np
+    import pandas as pd
+
+    for column in table.columns:
+        values = table[column]
+        numbers = pd.to_numeric(values, errors="coerce")
+        text = (numbers.isna() & values.notna()).to_numpy()
+        if text.all():
+            raise ValueError(
+                f"{file}: column {column!r} is not numeric; drop it, or name it with --groups (the group) or --index "
+                "(the sample's name)"
+            )
+        if text.any():
+            row = int(text.argmax())
+            raise ValueError(
+                f"{file}: column {column!r} holds {values.iloc[row]!r} in {_row(table, row)}, which is no number"
+                f"{_and_more(text)}; mend or drop it"
+            )
+        bad = ~np.isfinite(numbers.to_numpy(float))
+        if bad.any():
+            row = int(bad.argmax())
+            what = "no value (NaN)" if numbers.isna().iloc[row] else "an infinite value"
+            raise ValueError(
+                f"{file}: column {column!r} holds {what} in {_row(table, row)}{_and_more(bad)}; impute it, or "
+                "drop the row or the column"
+            )
+
+
+def _and_more(bad: np.ndarray) -> str:
+    more = int(bad.sum()) - 1
+    return f" (and {more} more row{'s' * (more > 1)} of this column)" if more else ""
+
+
+def _row(table: pd.DataFrame, row: int) -> str:
+    """Counted from 1 below the header, with the sample's name where it has one."""
+    import pandas as pd
+
+    unnamed = isinstance(table.index, pd.RangeIndex)
+    return f"row {row + 1}" if unnamed else f"row {row + 1} (sample {table.index[row]!r})"
+
+
+# -- how far it is
+
+
+class _Progress:
+    """How far the long parts are, on standard error: a bar with the time left on a terminal, else a line a part."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=self.console, transient=True, disable=not self.console.is_terminal,
+        )  # fmt: skip
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def part(self, what: str, total: int) -> Iterator[Callable[[], object]]:
+        if not self.console.is_terminal:
+            self.console.print(what, markup=False, soft_wrap=True)
+        task = self._bar.add_task(what, total=total)
+        yield lambda: self._bar.advance(task)
+        self._bar.remove_task(task)
+
+
+# -- what comes out
+
+
+def _document(answer: Analysis, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``hubs.json``."""
+    import importlib.metadata
+    import platform
+
+    import upheld
+    from upheld.hubs.plots import two_sd_line
+
+    est = answer.estimator
+    assert est.n_samples_ is not None  # fitted from samples
+    packages = ["numpy", "scipy", "pandas", "scikit-learn", *(["gglasso"] if answer.calls else [])]
+    return {
+        "schema": SCHEMA,
+        "settings": dict(settings),
+        "data": {
+            "variables": len(est.influence_),
+            "variables_ranked": int((~est.screened_out_).sum()),
+            "samples": {str(group): int(n) for group, n in zip(est.groups_, est.n_samples_, strict=True)},
+        },
+        "certificate": {
+            "status": est.status_,
+            "certified": bool(est.certified_),
+            "optimum": _plain(est.objective_),
+            "lower_bound": _plain(est.lower_bound_),
+            "relative_gap": _plain(est.relative_gap_),
+            "eigengap": _plain(est.eigengap_),
+            "n_components": len(est.components_),
+            "eigendecompositions": int(est.n_iter_),
+            "seconds": answer.seconds,
+        },
+        "group_weights": {str(group): _plain(weight) for group, weight in zip(est.groups_, est.group_weights_, strict=True)},
+        "lines": {TWO_SD: two_sd_line(est), **{f"{kind} null, 95 %": line for kind, line in answer.null_lines.items()}},
+        "hubs": answer.hubs(),
+        "not_computed": {what: _in_options(why) for what, why in answer.not_computed.items()},
+        "remarks": [_in_options(remark) for remark in answer.remarks],
+        "variables": _records(answer.table),
+        "rivals": [_rival_record(answer, call) for call in answer.calls],
+        "enrichment": None if answer.enriched is None else _records(answer.enriched),
+        "versions": {
+            "upheld": upheld.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in packages},
+        },
+    }  # fmt: skip
+
+
+def _rival_record(answer: Analysis, call: HubCall) -> dict[str, Any]:
+    from upheld.hubs.rivals import rival
+
+    ours, chosen = set(answer.hubs()), answer.selected_by(call)
+    union = ours | set(chosen["score"])
+    return {
+        "name": call.detector,
+        "title": rival(call.detector).title,
+        "tuning": call.tuning,
+        "penalties": [list(penalty) for penalty in call.penalties],
+        "at_edge": call.at_edge,
+        "converged": call.converged,
+        "seconds": call.seconds,
+        "selected": chosen["score"],
+        "selected_by_intersection": chosen["intersection"],
+        "jaccard_with_ours": len(ours & set(chosen["score"])) / len(union) if union else None,
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON knows it: no scalar of NumPy, null for what is not finite."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json_text(document: Mapping[str, Any]) -> str:
+    return json_format.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write(answer: Analysis, document: Mapping[str, Any], out: Path) -> None:
+    from io import BytesIO
+
+    from upheld.hubs.plots import influence_plot
+    from upheld.report.writing import write_files
+
+    contents: dict[str, str | bytes] = {
+        "hubs.csv": answer.table.to_csv(index=False),
+        "hubs.json": _json_text(document),
+    }
+    figure = influence_plot(answer.estimator, answer.table, null_lines=answer.null_lines)
+    for ending in ("png", "svg"):
+        drawn = BytesIO()
+        figure.savefig(drawn, format=ending, dpi=150, bbox_inches="tight")
+        contents[f"hubs.{ending}"] = drawn.getvalue()
+    write_files(out, contents)
+
+
+def _print(answer: Analysis, document: Mapping[str, Any], out: Path | None) -> None:
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False)
+
+    say(_summary(document) + "\n")
+    console.print(_hub_table(answer))
+    if "p_value_permutation" in answer.table:
+        say(P_VALUES)
+    say("\n" + _certificate(document))
+    for remark in document["remarks"]:
+        say(f"Note: {remark}.")
+    for what, why in document["not_computed"].items():
+        say(f"Not computed: {what}: {why}.")
+    if document["rivals"]:
+        _print_rivals(console, answer, document)
+    if answer.enriched is not None:
+        console.print(
+            "\nGene sets by the hubs they hold (hypergeometric test, FDR of Benjamini and Hochberg)\n", style="bold"
+        )
+        console.print(_enrichment_table(answer.enriched))
+    if out is not None:
+        say(f"\nwrote {out}: hubs.csv (all variables), hubs.json, hubs.png, hubs.svg")
+
+
+def _summary(document: Mapping[str, Any]) -> str:
+    data, hubs, lines = document["data"], document["hubs"], dict(document["lines"])
+    samples = ", ".join(f"{group} {n}" for group, n in data["samples"].items())
+    screened = data["variables"] - data["variables_ranked"]
+    left_out = f", of which {screened:,} were screened out" if screened else ""
+    found = f"{len(hubs)} above" if hubs else "none above"
+    nulls = "; ".join(f"{name}: {line:.3f}" for name, line in lines.items() if name != TWO_SD)
+    return (
+        f"{data['variables']:,} variables{left_out}; samples: {samples}.\n"
+        f"Common hubs: {found} the line of {TWO_SD}, {lines[TWO_SD]:.3f}{f' ({nulls})' if nulls else ''}."
+    )
+
+
+def _certificate(document: Mapping[str, Any]) -> str:
+    """Optimum, gap, and which group binds, in a sentence."""
+    certificate, weights = document["certificate"], document["group_weights"]
+    gap = f"{100 * certificate['relative_gap']:.2g} %"
+    if certificate["certified"]:
+        proven = f"Certified: {certificate['optimum']:.4g} is the optimum to within {gap}"
+        proven += ", though not the only solution" if "not unique" in certificate["status"] else ""
+    else:
+        proven = (
+            f"NOT certified: the optimum lies between {certificate['lower_bound']:.4g} and {certificate['optimum']:.4g} "
+            f"(a gap of {gap}), so read the ranking with care"
+        )
+    order = sorted(weights, key=weights.__getitem__, reverse=True)
+    binding = [group for group in order if weights[group] > 1e-6]
+    first, *rest = (f"{group} ({weights[group]:.2f})" for group in binding)
+    binds = f"{first} binds most, then {', '.join(rest)}" if rest else f"{first} binds alone"
+    idle = [group for group in order if group not in binding]
+    without = f"; {', '.join(idle)} made no difference" if idle else ""
+    return f"{proven} (dimension {certificate['n_components']}). By weight {binds}{without}."
+
+
+def _hub_table(answer: Analysis) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    shown = answer.table.head(SHOWN)
+    headings = {
+        "influence": "influence", "interval": "95 % interval", "rank": "rank", "selected": "hub", "stability": "stability",
+        "p_value_permutation": "p, columns\npermuted", "p_value_rotation": "p, variables\nrotated", "kind": "kind",
+    }  # fmt: skip
+    table.add_column("variable", no_wrap=True)
+    present = [name for name in headings if name in shown or (name == "interval" and "low" in shown)]
+    for name in present:
+        table.add_column(headings[name], justify="left" if name in ("hub", "kind") else "right", no_wrap=name != "kind")
+    for row in shown.to_dict("records"):
+        row["interval"] = math.nan if math.isnan(row.get("low", math.nan)) else f"{row['low']:.3f} to {row['high']:.3f}"
+        cells = [escape(_cell(name, row[name])) for name in present]
+        table.add_row(escape(str(row["variable"])), *cells, style="bold" if row["selected"] else None)
+    return table
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "n/a"
+    if name == "selected":
+        return "yes" if value else ""
+    if name == "stability":
+        return f"{value:.2f}"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _print_rivals(console: Console, answer: Analysis, document: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    ours = document["hubs"]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("method", no_wrap=True)
+    for heading in ("hubs", "Jaccard\nwith ours", "seconds,\ntuning included"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("which", overflow="fold")
+    table.add_row(
+        "Joint hubs (ours)",
+        str(len(ours)),
+        "",
+        f"{document['certificate']['seconds']:.2g}",
+        escape(_few(ours)),
+        style="bold",
+    )
+    for rival in document["rivals"]:
+        jaccard = rival["jaccard_with_ours"]
+        table.add_row(
+            rival["title"], str(len(rival["selected"])), "none chosen" if jaccard is None else f"{jaccard:.2f}",
+            f"{rival['seconds']:.2g}", escape(_few(rival["selected"])),
+        )  # fmt: skip
+    console.print(
+        "\nThe same samples, other methods; penalties cross-validated, hubs by the 2-sd rule on their score\n",
+        style="bold",
+    )
+    console.print(table)
+    console.print("\nRanks side by side; * chosen as hub\n", style="bold")
+    ranks = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    ranks.add_column("variable", no_wrap=True)
+    detectors = ["", *(f"_{rival['name']}" for rival in document["rivals"])]
+    for detector in detectors:
+        ranks.add_column(detector.removeprefix("_").replace("-", "\n") or "ours", justify="right", vertical="bottom")
+    for row in answer.table.head(SHOWN).to_dict("records"):
+        cells = [_rank(row[f"rank{detector}"], row[f"selected{detector}"]) for detector in detectors]
+        ranks.add_row(escape(str(row["variable"])), *cells)
+    console.print(ranks)
+
+
+def _rank(rank: float, chosen: Any) -> str:
+    return "n/a" if math.isnan(rank) else f"{int(rank)}{'*' if chosen else ' '}"
+
+
+def _few(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _enrichment_table(enriched: pd.DataFrame) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("set", overflow="fold")
+    for heading in ("genes", "hubs", "p", "FDR"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("which", overflow="fold")
+    for row in enriched.head(10).to_dict("records"):
+        numbers = (str(row["genes"]), str(row["hubs"]), f"{row['p_value']:.2g}", f"{row['fdr']:.2g}")
+        table.add_row(escape(row["set"]), *numbers, escape(_few(row["which"].split())))
+    return table
