@@ -109,15 +109,20 @@ def test_single_arm_and_horizon_shorter_than_the_arms():
     assert (short.pulls[0, 0] == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]).all()
 
 
+@needs_numba
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uncertain-ucb", "uncertain-ucb-safe", "uncertain-ts"])
 def test_early_stop_changes_no_regret(name):
-    """Runs that were cut short have the regret that they have when played to the end."""
-    args = ([name], [data.small_excess(0.2), data.several(3)], 4000, 40)
-    stopped = simulate(*args, engine="auto", seed=2)
-    played = simulate(*args, engine="auto", seed=2, early_stop=False)
+    """Runs that were cut short have the regret that they have when played to the end.
+
+    With an excess of 0.05, first certificates are often taken back, so a rule that stops at them would be found out.
+    """
+    args = ([name], [data.small_excess(0.2), data.small_excess(0.05), data.several(3)], 20_000, 100)
+    stopped = simulate(*args, seed=2)
+    played = simulate(*args, seed=2, early_stop=False)
     assert (stopped.stopped_at > 0).mean() > 0.9
-    assert stopped.stopped_at.max() < 4000
     assert (played.stopped_at == 0).all()
+    assert (played.uncertain_rounds[0, 1, :, -1] > played.uncertain_rounds[0, 1, :, -10]).any()  # certificates do fall
     np.testing.assert_array_equal(stopped.regret_refined, played.regret_refined)
     np.testing.assert_array_equal(stopped.uncertain_rounds, played.uncertain_rounds)
 

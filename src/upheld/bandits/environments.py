@@ -134,7 +134,7 @@ class GaussianBandit(Bandit):
     --------
     >>> table = GaussianBandit([0.4, 0.7], threshold=0.5, sd=0.5).table_of_run(seed=0)
     >>> [round(table.pull(arm), 3) for arm in (0, 1, 1)]
-    [-0.073, 0.843, 0.665]
+    [-0.423, 0.427, 0.996]
     """
 
     family = "gaussian"

@@ -30,8 +30,8 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     >>> from upheld.bandits.environments import BernoulliBandit
     >>> env = BanditEnv(BernoulliBandit([0.0, 1.0], threshold=0.5), horizon=2)
     >>> observation, info = env.reset(seed=0)
-    >>> env.step(1)[:4]
-    (0, 1.0, False, False)
+    >>> env.step(1)[1:4]
+    (1.0, False, False)
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - gymnasium's own declaration
