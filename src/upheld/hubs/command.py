@@ -292,7 +292,7 @@ def _check_cells(table: pd.DataFrame, file: Path) -> None:
             )
 
 
-def _and_more(bad: np.ndarray) -> str:
+def _and_more(bad: Any) -> str:
     more = int(bad.sum()) - 1
     return f" (and {more} more row{'s' * (more > 1)} of this column)" if more else ""
 
