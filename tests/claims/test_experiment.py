@@ -39,7 +39,7 @@ def test_a_condition_twice_would_be_measured_twice():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), None, [1], np.int64(3)])
 def test_a_condition_that_cannot_be_a_key(value):
-    with pytest.raises(ValueError, match="toy.race: condition n is .*; text, numbers of Python that are finite"):
+    with pytest.raises(ValueError, match=r"toy\.race: condition n is .*; text, numbers of Python that are finite"):
         experiment([{"n": value}])
 
 
@@ -50,7 +50,7 @@ def test_a_condition_that_bears_the_name_of_a_column(name):
 
 
 def test_a_scale_without_repeats_or_time():
-    with pytest.raises(ValueError, match="toy.race: scale quick has conditions, but no repeats or no timeout_s"):
+    with pytest.raises(ValueError, match=r"toy\.race: scale quick has conditions, but no repeats or no timeout_s"):
         Experiment("toy.race", nothing, {Scale.QUICK: [{}]}, {}, {Scale.QUICK: 1})
     with pytest.raises(ValueError, match="repeats and timeout_s of scale quick must be above 0"):
         experiment([{}], repeats=0)

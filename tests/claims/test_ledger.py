@@ -208,7 +208,7 @@ def test_one_run_at_a_time_measures_into_it(ledger):
     assert other.stdout is not None
     assert other.stdout.readline() == "mine\n"
     with (
-        pytest.raises(LedgerError, match="another run is measuring into .*: wait for it, or name another"),
+        pytest.raises(LedgerError, match=r"another run is measuring into .*: wait for it, or name another"),
         ledger.reserved(),
     ):
         pass
@@ -349,13 +349,11 @@ def test_a_read_only_folder(disk):
 def test_a_full_disk_keeps_what_was_committed(disk):
     path = disk / "ledger.sqlite"
     values = [float(value) for value in range(500)]
-    written = 0
     with Ledger(path) as book:
         with pytest.raises(LedgerError, match="cannot grow, the disk is full: free some space and run again"):
-            for seed in range(10_000):
-                book.record(done(trial(seed=seed), *values), SOURCES)
-                written += 1
-        assert len(book.statuses("toy.race", Scale.QUICK, SOURCES)) == written
+            fill(book, values)
+        written = len(book.statuses("toy.race", Scale.QUICK, SOURCES))
+        assert book._db.execute("SELECT count(*) FROM measurement").fetchone() == (written * len(values),)
     assert written > 5
     mount(["-o", "remount,size=8m", str(disk)])
     with Ledger(path) as book:
@@ -368,3 +366,8 @@ def test_no_room_to_make_one(disk):
     (disk / "ballast").write_bytes(b"x" * 2**21)
     with pytest.raises(LedgerError, match="cannot grow, the disk is full"):
         Ledger(disk / "ledger.sqlite")
+
+
+def fill(book: Ledger, values: list[float]) -> None:
+    for seed in range(10_000):
+        book.record(done(trial(seed=seed), *values), SOURCES)

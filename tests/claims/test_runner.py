@@ -307,7 +307,7 @@ def test_sources_that_change_during_the_run_are_noticed(toy):
 def test_two_experiments_of_one_name_are_refused(toy):
     with (
         Ledger(toy / "ledger") as book,
-        pytest.raises(ValueError, match="2 experiments have the name 'toyrun.race'; rename"),
+        pytest.raises(ValueError, match=r"2 experiments have the name 'toyrun\.race'; rename"),
     ):
         plan([experiment(), experiment(does=["other"])], Scale.QUICK, book)
 
@@ -393,7 +393,7 @@ def test_a_preparation_is_built_once(toy):
 
 @pytest.mark.slow
 def test_failed_killed_and_impossible_preparations(toy, monkeypatch):
-    results, frame, _ = carry_out(with_model(4), toy, workers=2)
+    results, _, _ = carry_out(with_model(4), toy, workers=2)
     found = {result.trial.seed: (result.status, result.reason) for result in results}
     assert Counter(result.trial.seed for result in results) == dict.fromkeys(range(4), 2)
     assert found[0] == ("done", "")

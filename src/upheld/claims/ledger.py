@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -262,11 +261,6 @@ class Ledger:
         with self._explained():
             query = f"SELECT {', '.join(names)} FROM verdict WHERE claim = ? AND scale = ? ORDER BY rowid"
             return [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (claim, scale))]
-
-    def counts(self) -> dict[str, int]:
-        """Number of trials by status."""
-        with self._explained():
-            return Counter(dict(self._db.execute("SELECT status, count(*) FROM trial GROUP BY status")))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
