@@ -40,6 +40,7 @@ def test_from_the_list_to_the_report(tmp_path, site):
     assert "<svg" in page
 
 
+@pytest.mark.slow
 def test_a_rival_is_added_in_one_file(tmp_path, site):
     """A line in rivals.py; what was measured before is stale then, and the rival is raced."""
     shutil.copytree(site, tmp_path / "site")

@@ -90,6 +90,7 @@ def test_a_narrow_pipe_does_not_fold_sentences(upheld):
 # -- failed trials
 
 
+@pytest.mark.slow
 def test_failed_trials_are_said_counted_and_measured_again_on_request(upheld):
     broken = upheld(*SMOKE, BRITTLE_FAILS="0 2")
     assert broken.returncode == 1  # at smoke scale, a failed trial is the result
@@ -102,6 +103,7 @@ def test_failed_trials_are_said_counted_and_measured_again_on_request(upheld):
     assert json.loads(mended.stdout)["methods"][0]["claims"][0]["trials"]["done"] == 3
 
 
+@pytest.mark.slow
 def test_fresh_measures_again_at_this_scale_only(again):
     assert again(*SMOKE).returncode == 0
     fresh = again(*SMOKE, "--fresh")
@@ -142,6 +144,7 @@ def test_reproduce_measures_only_what_changed(again):
     assert trials_in(again.folder, "new.sqlite") == 0
 
 
+@pytest.mark.slow
 def test_reproduce_accepts_the_same_verdicts_and_no_others(again):
     same = again("check", "mom", "--reproduce", edited(again, {}, fingerprint="0123456789ab"))
     assert same.returncode == 0
