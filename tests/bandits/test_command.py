@@ -162,6 +162,7 @@ LOGS = {
     "zero.csv": "arm,reward,p\na,1,0.5\nb,0,0\n",
     "noarm.csv": "arm,reward\na,1\n,0\n",
     "file": "not a folder",
+    "text.parquet": "arm,reward\na,1\nb,0\n",
 }
 
 
@@ -200,7 +201,11 @@ def bad(tmp_path_factory, site):
         (["short.csv", "--policies", "ucbb"], "no policy is called 'ucbb'; there are kl-ucb, "),
         (["short.csv", "--policies", ","], "--policies names none; there are kl-ucb, "),
         (["short.csv", "--sigma", "0"], "--sigma must be a positive number, got 0; for rewards in [a, b] it is (b - a)/2"),
-        (["short.csv", "--threshold", "nan"], "--threshold is not a number; pass the mean reward that is good enough"),
+        (["short.csv", "--threshold", "nan"], "--threshold must be a finite number, got nan; pass the mean reward that is good enough"),
+        (["short.csv", "--threshold", "inf"], "--threshold must be a finite number, got inf; pass the mean reward that is good enough"),
+        (["text.parquet"], "text.parquet is no Parquet file ("),
+        (["--serve", "--arms", "a,b", "--state", "no/s.json"],
+         "no/s.json cannot be kept there: no is no folder; name another with --state"),
         (["short.csv", "--threshold", "high"],
          "Invalid value for '--threshold': "),
         (["short.csv", "--runs", "0"], "Invalid value for '--runs': "),

@@ -118,6 +118,17 @@ def test_short_logs_are_not_ranked():
         evaluation.replayed(log_of(150), ["ucb"], 0.6, name="x", runs=3)
 
 
+def test_whole_numbers_stay_whole():
+    log = log_of()
+    log["arm"] = log["arm"].map({"a": 5, "b": 10, "c": 20})
+    for found in (
+        evaluation.replayed(log, ["uncertain-ucb", "ucb"], 0.6, name="x", runs=3),
+        evaluation.bootstrapped(log, ["uncertain-ucb", "ucb"], 0.6, name="x", runs=3, horizon=400),
+    ):
+        assert [str(arm) for arm in found.summary()["certified_arm"]] == ["20", "None"]
+        assert found.frame["certified_arm"].isna().any()
+
+
 def test_policies_play_on_the_labels_of_the_arms():
     means = pd.Series([0.1, 0.95], index=["left", "right"])
     found = evaluation.simulated(means, ["uncertain-ucb"], 0.5, name="x", runs=3, horizon=300)

@@ -35,7 +35,7 @@ NOTICE = {
 def run(
     threshold: Annotated[float, typer.Option("--threshold", help="The mean reward that is good enough.")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="[LOG]", help="A log of choices: CSV or Parquet, a row a choice.")
+        Path | None, typer.Argument(metavar="LOG", help="A log of choices: CSV or Parquet, a row a choice.")
     ] = None,
     log: Annotated[Path | None, typer.Option("--log", help="The same, as an option.")] = None,
     arm: Annotated[str, typer.Option("--arm", help="Column of the arm that was chosen.")] = "arm",
@@ -142,8 +142,10 @@ def _policies(text: str | None) -> list[str]:
 
 
 def _check_numbers(threshold: float, sigma: float | None) -> None:
-    if math.isnan(threshold):
-        raise ValueError("--threshold is not a number; pass the mean reward that is good enough")
+    if not math.isfinite(threshold):
+        raise ValueError(
+            f"--threshold must be a finite number, got {threshold}; pass the mean reward that is good enough"
+        )
     if sigma is not None and not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"--sigma must be a positive number, got {sigma:g}; for rewards in [a, b] it is (b - a)/2")
 
@@ -360,7 +362,11 @@ def _print(found: Evaluation, document: dict[str, Any], out: Path | None) -> Non
         say(
             f"Effective horizon: {found.horizon:,} of {found.arms['rows'].sum():,} rows; every run of every policy accepted as many."
         )
-    say("")
+    estimated = "" if found.kind == "simulation" else ", estimated from the log"
+    runs = document["settings"]["runs"]
+    say(
+        f"\nReward lost in {found.horizon:,} rounds{estimated}: mean of {runs:,} run{'s' * (runs > 1)} (99 in 100 lose less than):\n"
+    )
     console.print(_policy_table(found, document))
     say(_meaning(found))
     console.print(_arm_table(found))
@@ -372,12 +378,7 @@ def _policy_table(found: Evaluation, document: dict[str, Any]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    estimated = "" if found.kind == "simulation" else ", estimated from the log"
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), header_style="bold", title_justify="left", title_style="bold",
-        title=f"reward lost in {found.horizon:,} rounds{estimated}: mean of {document['settings']['runs']:,} runs "
-        "(99 in 100 lose less than)",
-    )  # fmt: skip
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("\npolicy", no_wrap=True)
     for heading in ("refined\nregret", "threshold\nregret", "standard\nregret", "ends\ncertified", "by\nround"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -228,7 +228,10 @@ def _read_table(path: str | Path) -> pd.DataFrame:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     if path.suffix == ".parquet":
-        return pd.read_parquet(path)
+        try:
+            return pd.read_parquet(path)
+        except (ValueError, OSError) as broken:
+            raise ValueError(f"{path} is no Parquet file ({broken}); name one, or a CSV file") from None
     try:
         return pd.read_csv(path)
     except pd.errors.EmptyDataError:

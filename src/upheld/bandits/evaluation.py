@@ -72,7 +72,9 @@ class Evaluation:
         threshold, averaged over these runs.
         """
         rows = [self._row(policy, runs) for policy, runs in self.frame.groupby("policy", sort=False)]
-        return pd.DataFrame(rows).sort_values("regret_refined", kind="stable", ignore_index=True)
+        table = pd.DataFrame(rows)
+        table["certified_arm"] = pd.Series([row["certified_arm"] for row in rows], dtype=object)
+        return table.sort_values("regret_refined", kind="stable", ignore_index=True)
 
     def _row(self, policy: Any, runs: pd.DataFrame) -> dict[str, Any]:
         last = runs[runs["mark"] == self.horizon]
@@ -164,7 +166,7 @@ def replayed(
     labels = [*result.means.index, None]
     frame = result.marked.assign(
         instance=f"replay of {name}",
-        certified_arm=[labels[arm] for arm in result.marked["certified_arm"]],
+        certified_arm=_named(result.marked["certified_arm"], labels),
         seed=seed,
     )
     lengths = {str(policy): runs["horizon"].to_numpy() for policy, runs in result.runs.groupby("policy", sort=False)}
@@ -247,7 +249,7 @@ def _played(
     frames = []
     for policy in policies:
         found = simulate([policy], bandit, horizon, runs, engine=engine, seed=seed).to_frame()
-        frames.append(found.assign(certified_arm=[labels[arm] for arm in found["certified_arm"]], policy=policy))
+        frames.append(found.assign(certified_arm=_named(found["certified_arm"], labels), policy=policy))
         told(policy)
     frame = pd.concat(frames, ignore_index=True).assign(instance=instance)
     lengths = {policy: np.full(runs, horizon) for policy in policies}
@@ -256,9 +258,14 @@ def _played(
     )
 
 
+def _named(positions: pd.Series, labels: Sequence[Any]) -> pd.Series:
+    """Labels as they are: whole numbers stay whole where some run has none."""
+    return pd.Series([labels[position] for position in positions], dtype=object, index=positions.index)
+
+
 def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
     columns = ["instance", "policy", "run", "mark", *REGRETS, "uncertain_rounds", "certified_arm", "seed"]
-    return frame[columns].astype({"certified_arm": object})
+    return frame[columns]
 
 
 def arms_of(log: pd.DataFrame, threshold: float) -> pd.DataFrame:

@@ -44,9 +44,11 @@ def serve(policy: RulePolicy, lines: Iterable[str], *, state: Path | None = None
     Raises
     ------
     ValueError
-        If the state file cannot be read, or was saved by another policy.
+        If the state file cannot be read or kept, or was saved by another policy.
     """
     labels = {str(label): label for label in policy.arms}
+    if state is not None and not state.parent.is_dir():
+        raise ValueError(f"{state} cannot be kept there: {state.parent} is no folder; name another with --state")
     if state is not None and state.exists():
         _load(policy, state)
     for number, line in enumerate(lines, start=1):
