@@ -117,7 +117,7 @@ def analyse(
         sure.ask("interval", f"intervals, {resamples} resamples", resamples, bootstrap_interval)
         for kind in ("permutation", "rotation"):
             sure.ask(kind, f"{kind} null, {null_draws} draws", null_draws, partial(null_reference, kind=kind))
-    calls = _rivals(tables, ranked, seed, part, sure.refused) if compare else []
+    calls, absent = _rivals(tables, ranked, seed, part) if compare else ([], {})
     nulls = [known for known in sure.known.values() if isinstance(known, NullReference)]
     return Analysis(
         estimator,
@@ -126,7 +126,7 @@ def analyse(
         {null.kind: null.line() for null in nulls},
         calls,
         enriched,
-        sure.refused,
+        sure.refused | absent,
         list(dict.fromkeys(str(warning.message) for warning in caught)),
     )
 
@@ -173,20 +173,21 @@ class _Uncertainty:
         return table.assign(**dict.fromkeys(empty, np.nan))
 
 
-def _rivals(tables: Tables, ranked: NDArray[np.bool_], seed: int, part: Part, refused: dict[str, str]) -> list[HubCall]:
-    """What the rivals say of the variables that were ranked, penalties chosen by cross-validation."""
+def _rivals(tables: Tables, ranked: NDArray[np.bool_], seed: int, part: Part) -> tuple[list[HubCall], dict[str, str]]:
+    """What the rivals say of the variables that were ranked, penalties chosen by cross-validation; and who could not, and why."""
     first, *_ = tables.values()
     Xs = [table[first.columns].to_numpy(float)[:, ranked] for table in tables.values()]
     calls: list[HubCall] = []
+    absent: dict[str, str] = {}
     with part(f"{len(COMPARED)} rivals (compiling comes first)", len(COMPARED)) as tick:
         warm_up()
         for name in COMPARED:
             try:
                 calls += race(Xs, rivals=[name], tunings=("cv",), rng=np.random.default_rng(seed))
             except ValueError as error:
-                refused[rival(name).title] = str(error)
+                absent[rival(name).title] = str(error)
             tick()
-    return calls
+    return calls, absent
 
 
 def _beside(table: pd.DataFrame, ranked: NDArray[np.object_], calls: Sequence[HubCall]) -> pd.DataFrame:
