@@ -53,7 +53,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from upheld.claims.functionals import Array, Functional
 
@@ -128,7 +128,7 @@ class Studentised:
 
     def _reach(self, alpha: float, side: int) -> Array:
         a, s = self._towards(side)
-        r = np.asarray(stats.t.isf(alpha, self.df)) + s
+        r = s - np.asarray(special.stdtrit(self.df, alpha))
         return np.where(self.se > 0, self.se * (r + a * r**2 / 3 + 5 * a**2 * r**3 / 27), 0.0)
 
     def low(self, alpha: float) -> Array:
@@ -142,7 +142,7 @@ class Studentised:
         spread = self.se > 0
         a, s = self._towards(side)
         t = np.where(spread, distance / np.where(spread, self.se, 1.0), 0.0)
-        return np.where(spread, stats.t.sf(_root(t, a) - s, self.df), np.where(distance > 0, 0.0, 1.0))
+        return np.where(spread, special.stdtr(self.df, s - _root(t, a)), np.where(distance > 0, 0.0, 1.0))
 
     def p_above(self, null: float) -> Array:
         return self._p(self.estimate - null, -1)
@@ -357,16 +357,16 @@ class _Binomial:
     n: int
 
     def low(self, alpha: float) -> float:
-        return float(stats.beta.ppf(alpha, self.k, self.n - self.k + 1)) if self.k else 0.0
+        return float(special.betaincinv(self.k, self.n - self.k + 1, alpha)) if self.k else 0.0
 
     def high(self, alpha: float) -> float:
-        return float(stats.beta.isf(alpha, self.k + 1, self.n - self.k)) if self.k < self.n else 1.0
+        return float(special.betainccinv(self.k + 1, self.n - self.k, alpha)) if self.k < self.n else 1.0
 
     def p_above(self, null: float) -> float:
-        return float(stats.binom.sf(self.k - 1, self.n, np.clip(null, 0, 1))) if null >= 0 else 0.0
+        return float(special.bdtrc(self.k - 1, self.n, np.clip(null, 0, 1))) if null >= 0 else 0.0
 
     def p_below(self, null: float) -> float:
-        return float(stats.binom.cdf(self.k, self.n, np.clip(null, 0, 1))) if null <= 1 else 0.0
+        return float(special.bdtr(self.k, self.n, np.clip(null, 0, 1))) if null <= 1 else 0.0
 
 
 def share_interval(hits: ArrayLike, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:
@@ -403,22 +403,22 @@ class _OrderStatistics:
     def low(self, alpha: float) -> float:
         # x_(j) with the largest j for which P(Bin < j) <= alpha
         n = self.ordered.size
-        j = int(np.searchsorted(stats.binom.cdf(np.arange(n), n, self.q), alpha, side="right"))
+        j = int(np.searchsorted(special.bdtr(np.arange(n), n, self.q), alpha, side="right"))
         return float(self.ordered[j - 1]) if j else -np.inf
 
     def high(self, alpha: float) -> float:
         # x_(j) with the smallest j for which P(Bin >= j) <= alpha
         n = self.ordered.size
-        enough = stats.binom.sf(np.arange(n), n, self.q) <= alpha
+        enough = special.bdtrc(np.arange(n), n, self.q) <= alpha
         return float(self.ordered[np.argmax(enough)]) if enough.any() else np.inf
 
     def p_above(self, null: float) -> float:
         n = self.ordered.size
-        return float(stats.binom.cdf(np.searchsorted(self.ordered, null, side="right"), n, self.q))
+        return float(special.bdtr(np.searchsorted(self.ordered, null, side="right"), n, self.q))
 
     def p_below(self, null: float) -> float:
         n = self.ordered.size
-        return float(stats.binom.sf(np.searchsorted(self.ordered, null, side="left") - 1, n, self.q))
+        return float(special.bdtrc(np.searchsorted(self.ordered, null, side="left") - 1, n, self.q))
 
 
 def quantile_interval(values: ArrayLike, q: float, alpha_low: float = 0.025, alpha_high: float = 0.025) -> Interval:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scipy.optimize import brentq
-
 from upheld.claims.intervals import Curve, Interval
 
-SMALLEST_LEVEL = 1e-9
+SMALLEST_LEVEL, BISECTIONS = 1e-9, 50
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,14 @@ def quotient(numerator: Interval, denominator: Interval) -> Interval:
 
 
 def _smallest_level(excludes: Callable[[float], bool]) -> float:
-    """Smallest level in (0, 1] at which an end excludes the null; 1 where none does."""
+    """Smallest level in (0, 1] at which an end excludes the null, by bisection of its logarithm; 1 where none does."""
     if not excludes(1.0):
         return 1.0
-    if excludes(SMALLEST_LEVEL):
-        return SMALLEST_LEVEL
-    root = brentq(lambda x: 0.5 if excludes(10.0**x) else -0.5, math.log10(SMALLEST_LEVEL), 0.0, xtol=1e-6)
-    return min(1.0, float(10.0 ** float(root)))
+    not_yet, already = math.log(SMALLEST_LEVEL), 0.0
+    for _ in range(BISECTIONS):
+        middle = (not_yet + already) / 2
+        if excludes(math.exp(middle)):
+            already = middle
+        else:
+            not_yet = middle
+    return math.exp(already)

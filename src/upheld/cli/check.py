@@ -54,6 +54,8 @@ def check(
     from upheld.report.terminal import VerdictTable
 
     measured_at = parse_scale(scale)
+    if reproduce is not None and save is not None:
+        raise ValueError("--save would keep only the methods that --reproduce measures again; give one of the two")
     known = _known(baseline, reproduce, measured_at)
     _can_save(save)
     selected = chosen(methods)

@@ -6,10 +6,12 @@ ways: by the information criterion of the authors' protocol, and by cross-valida
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ from upheld.claims import (
     Mean,
     Measurement,
     NeverViolated,
+    NotRun,
     Rate,
     Reported,
     Scale,
@@ -37,9 +40,10 @@ from upheld.claims import (
 from upheld.hubs.data import HubNetworks, load_khan, make_hub_networks
 from upheld.hubs.detector import JointHubs
 from upheld.hubs.eigenspaces import joint_eigenspace
-from upheld.hubs.enrichment import enrichment_of_users_hubs
+from upheld.hubs.enrichment import enrichment, read_gmt
 from upheld.hubs.metrics import hub_recovery, ranking_auc
 from upheld.hubs.rivals import race
+from upheld.hubs.tables import load_table
 from upheld.hubs.uncertainty import permuted, rotated
 
 FloatArray = NDArray[np.float64]
@@ -360,10 +364,23 @@ TUMOURS = Experiment(
 )
 
 
+USERS_DATA = ("UPHELD_HUBS_DATA", "UPHELD_HUBS_GROUPS", "UPHELD_HUBS_GMT")
+
+
 def measure_biology(trial: Trial) -> Iterator[Measurement]:
-    """Gene sets in which the hubs of the user's own expression data are over-represented."""
-    table = enrichment_of_users_hubs()
-    yield Measurement("jic", "enriched gene sets", float((table["fdr"] < 0.05).sum()))
+    """Gene sets in which the hubs of the user's own expression data, named by the environment, are over-represented."""
+    data, groups, gmt = (os.environ.get(name, "") for name in USERS_DATA)
+    if not (data and groups and gmt):
+        raise NotRun(
+            "needs expression data with gene symbols and a gene-set file: set UPHELD_HUBS_DATA, UPHELD_HUBS_GROUPS (its group "
+            "column) and UPHELD_HUBS_GMT"
+        )
+    table, labels = load_table(data, groups=groups)
+    detector = JointHubs(screen="auto").fit(table, groups=labels)
+    symbols = table.columns.astype(str).to_numpy()
+    # The universe is what could have been selected: variables that screening left out could not.
+    found = enrichment(symbols[detector.get_support()], symbols[~detector.screened_out_], read_gmt(Path(gmt)))
+    yield Measurement("jic", "enriched gene sets", float((found["fdr"] < 0.05).sum()))
 
 
 BIOLOGY = Experiment(

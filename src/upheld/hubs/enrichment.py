@@ -6,16 +6,11 @@ sets, false discovery rates after Benjamini and Hochberg (1995).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pandas as pd
 from scipy import stats
-
-from upheld.claims import NotRun
-from upheld.hubs.detector import JointHubs
-from upheld.hubs.tables import load_table
 
 FEWEST_GENES = 5
 
@@ -95,26 +90,3 @@ def enrichment(hubs: Collection[str], measured: Collection[str], sets: Mapping[s
     table = pd.DataFrame(rows)
     table["fdr"] = stats.false_discovery_control(table["p_value"])
     return table.sort_values(["fdr", "p_value"], ignore_index=True)
-
-
-def enrichment_of_users_hubs() -> pd.DataFrame:
-    """Enrichment of the hubs of the data that the environment names; for the claim that only a user's data can decide.
-
-    Raises
-    ------
-    NotRun
-        If ``UPHELD_HUBS_DATA`` (expression, gene symbols as columns), ``UPHELD_HUBS_GROUPS`` (its group column) or
-        ``UPHELD_HUBS_GMT`` (gene sets) is not set.
-    """
-    names = ("UPHELD_HUBS_DATA", "UPHELD_HUBS_GROUPS", "UPHELD_HUBS_GMT")
-    data, groups, gmt = (os.environ.get(name, "") for name in names)
-    if not (data and groups and gmt):
-        raise NotRun(
-            "needs expression data with gene symbols and a gene-set file: set UPHELD_HUBS_DATA, UPHELD_HUBS_GROUPS (its group "
-            "column) and UPHELD_HUBS_GMT"
-        )
-    table, labels = load_table(data, groups=groups)
-    detector = JointHubs(screen="auto").fit(table, groups=labels)
-    symbols = table.columns.astype(str).to_numpy()
-    # The universe is what could have been selected: variables that screening left out could not.
-    return enrichment(symbols[detector.get_support()], symbols[~detector.screened_out_], read_gmt(Path(gmt)))
