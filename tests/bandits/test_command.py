@@ -237,8 +237,9 @@ def test_the_threshold_must_be_given(bad):
     assert refused(bad(*RUN, "short.csv")) == "Missing option '--threshold'. (upheld run bandits --help tells how)"
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing(choices):
-    going = choices.start(*RUN, "choices.csv", "--threshold", "0.6", "--runs", "5000", "--out", "out")
+    going = choices.start(*RUN, "choices.csv", "--threshold", "0.6", "--runs", "50000", "--out", "out")
     time.sleep(8)  # well into the replay, which would take minutes
     assert going.poll() is None, going.communicate()
     going.send_signal(signal.SIGINT)
