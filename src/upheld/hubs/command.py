@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import math
 import re
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from upheld.report.content import drawn, json_text, plain, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +27,10 @@ EXAMPLE = """upheld run hubs {file} --groups subtype --compare --out out
 SCHEMA = "upheld.hubs.run/1"
 SHOWN = 20
 P_VALUES = (
-    "\np: family-wise, of an influence as large by chance if all variables were independent (columns permuted), and if the spectra were "
-    "the\nsame but no variable special (variables rotated). stability: share of half-samples in which it is a hub."
+    "p: family-wise, of an influence as large by chance if all variables were independent (columns permuted), and if the spectra "
+    "were the same but no variable special (variables rotated)."
 )
+WIDE = 110  # columns from which the intervals fit
 TWO_SD = "mean + 2 sd"
 OPTIONS = ("screen", "covariance", "n_components", "at_least", "groups", "index", "layer")
 
@@ -122,7 +124,7 @@ def run(
     if out is not None:
         _write(answer, document, out)
     if json:
-        sys.stdout.write(_json_text(document))
+        sys.stdout.write(json_text(document))
     else:
         _print(answer, document, out)
 
@@ -362,22 +364,22 @@ def _document(answer: Analysis, settings: Mapping[str, Any]) -> dict[str, Any]:
         "certificate": {
             "status": est.status_,
             "certified": bool(est.certified_),
-            "optimum": _plain(est.objective_),
-            "lower_bound": _plain(est.lower_bound_),
-            "relative_gap": _plain(est.relative_gap_),
-            "eigengap": _plain(est.eigengap_),
+            "optimum": plain(est.objective_),
+            "lower_bound": plain(est.lower_bound_),
+            "relative_gap": plain(est.relative_gap_),
+            "eigengap": plain(est.eigengap_),
             "n_components": len(est.components_),
             "eigendecompositions": int(est.n_iter_),
             "seconds": answer.seconds,
         },
-        "group_weights": {str(group): _plain(weight) for group, weight in zip(est.groups_, est.group_weights_, strict=True)},
+        "group_weights": {str(group): plain(weight) for group, weight in zip(est.groups_, est.group_weights_, strict=True)},
         "lines": {TWO_SD: two_sd_line(est), **{f"{kind} null, 95 %": line for kind, line in answer.null_lines.items()}},
         "hubs": answer.hubs(),
         "not_computed": {what: _in_options(why) for what, why in answer.not_computed.items()},
         "remarks": [_in_options(remark) for remark in answer.remarks],
-        "variables": _records(answer.table),
+        "variables": records(answer.table),
         "rivals": [_rival_record(answer, call) for call in answer.calls],
-        "enrichment": None if answer.enriched is None else _records(answer.enriched),
+        "enrichment": None if answer.enriched is None else records(answer.enriched),
         "versions": {
             "upheld": upheld.__version__,
             "python": platform.python_version(),
@@ -405,35 +407,16 @@ def _rival_record(answer: Analysis, call: HubCall) -> dict[str, Any]:
     }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:
-    """As JSON knows it: no scalar of NumPy, null for what is not finite."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _json_text(document: Mapping[str, Any]) -> str:
-    return json_format.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _write(answer: Analysis, document: Mapping[str, Any], out: Path) -> None:
-    from io import BytesIO
-
     from upheld.hubs.plots import influence_plot
     from upheld.report.writing import write_files
 
     contents: dict[str, str | bytes] = {
         "hubs.csv": answer.table.to_csv(index=False),
-        "hubs.json": _json_text(document),
+        "hubs.json": json_text(document),
     }
     figure = influence_plot(answer.estimator, answer.table, null_lines=answer.null_lines)
-    for ending in ("png", "svg"):
-        drawn = BytesIO()
-        figure.savefig(drawn, format=ending, dpi=150, bbox_inches="tight")
-        contents[f"hubs.{ending}"] = drawn.getvalue()
+    contents |= {f"hubs.{ending}": drawn(figure, ending) for ending in ("png", "svg")}
     write_files(out, contents)
 
 
@@ -446,9 +429,9 @@ def _print(answer: Analysis, document: Mapping[str, Any], out: Path | None) -> N
         console.print(text, markup=False)
 
     say(_summary(document) + "\n")
-    console.print(_hub_table(answer))
+    console.print(_hub_table(answer, console.width))
     if "p_value_permutation" in answer.table:
-        say(P_VALUES)
+        say(f"\n{P_VALUES}")
     say("\n" + _certificate(document))
     for remark in document["remarks"]:
         say(f"Note: {remark}.")
@@ -499,7 +482,7 @@ def _certificate(document: Mapping[str, Any]) -> str:
     return f"{proven} (dimension {certificate['n_components']}). By weight {binds}{without}."
 
 
-def _hub_table(answer: Analysis) -> Table:
+def _hub_table(answer: Analysis, width: int) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
@@ -510,7 +493,7 @@ def _hub_table(answer: Analysis) -> Table:
         "p_value_permutation": "p, columns\npermuted", "p_value_rotation": "p, variables\nrotated", "kind": "kind",
     }  # fmt: skip
     table.add_column("variable", no_wrap=True)
-    present = [name for name in headings if name in shown or (name == "interval" and "low" in shown)]
+    present = [name for name in headings if name in shown or (name == "interval" and "low" in shown and width >= WIDE)]
     for name in present:
         table.add_column(headings[name], justify="left" if name in ("hub", "kind") else "right", no_wrap=name != "kind")
     for row in shown.to_dict("records"):
