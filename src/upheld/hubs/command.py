@@ -517,41 +517,43 @@ def _print_rivals(console: Console, answer: Analysis, document: Mapping[str, Any
     from rich.markup import escape
     from rich.table import Table
 
-    ours = document["hubs"]
+    ours, wide = document["hubs"], console.width >= WIDE
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("method", no_wrap=True)
+    table.add_column("method", overflow="fold")
     for heading in ("hubs", "Jaccard\nwith ours", "seconds,\ntuning included"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("which", overflow="fold")
-    table.add_row(
-        "Joint hubs (ours)",
-        str(len(ours)),
-        "",
-        f"{document['certificate']['seconds']:.2g}",
-        escape(_few(ours)),
-        style="bold",
-    )
+    if wide:
+        table.add_column("which", overflow="fold")
+
+    def add(title: str, chosen: Sequence[str], jaccard: str, seconds: float, style: str | None = None) -> None:
+        which = [escape(_few(chosen))] if wide else []
+        table.add_row(title, str(len(chosen)), jaccard, f"{seconds:.2g}", *which, style=style)
+
+    add("Joint hubs (ours)", ours, "", document["certificate"]["seconds"], "bold")
     for rival in document["rivals"]:
         jaccard = rival["jaccard_with_ours"]
-        table.add_row(
-            rival["title"], str(len(rival["selected"])), "none chosen" if jaccard is None else f"{jaccard:.2f}",
-            f"{rival['seconds']:.2g}", escape(_few(rival["selected"])),
-        )  # fmt: skip
+        add(rival["title"], rival["selected"], "none chosen" if jaccard is None else f"{jaccard:.2f}", rival["seconds"])
     console.print(
         "\nThe same samples, other methods; penalties cross-validated, hubs by the 2-sd rule on their score\n",
         style="bold",
     )
     console.print(table)
     console.print("\nRanks side by side; * chosen as hub\n", style="bold")
-    ranks = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    console.print(_rank_table(answer, [rival["name"] for rival in document["rivals"]], wide))
+
+
+def _rank_table(answer: Analysis, rivals: Sequence[str], wide: bool) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    ranks = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="bold")
     ranks.add_column("variable", no_wrap=True)
-    detectors = ["", *(f"_{rival['name']}" for rival in document["rivals"])]
-    for detector in detectors:
-        ranks.add_column(detector.removeprefix("_").replace("-", "\n") or "ours", justify="right", vertical="bottom")
+    for name in ("ours", *rivals):
+        ranks.add_column(name.replace("-", "\n"), justify="right", vertical="bottom")
     for row in answer.table.head(SHOWN).to_dict("records"):
-        cells = [_rank(row[f"rank{detector}"], row[f"selected{detector}"]) for detector in detectors]
+        cells = [_rank(row[f"rank{of}"], row[f"selected{of}"]) for of in ("", *(f"_{name}" for name in rivals))]
         ranks.add_row(escape(str(row["variable"])), *cells)
-    console.print(ranks)
+    return ranks
 
 
 def _rank(rank: float, chosen: Any) -> str:
