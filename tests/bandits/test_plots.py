@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from upheld.bandits import plots
 from upheld.bandits.claims import ALL_POLICIES, CLAIMS
 from upheld.claims import Scale
+from upheld.report.content import drawn
 
 METRICS = (
     "regret", "threshold regret", "refined regret", "refined regret before", "growth of refined regret", "ends on a bad arm",
@@ -52,7 +53,7 @@ def test_every_claim_s_picture_is_drawn_from_its_experiment(claim, scale):
     picture = plots.PICTURES[claim.id](measurements(claim, scale))
     assert isinstance(picture, Figure)
     assert picture.get_size_inches()[0] <= 5.2  # its text stays readable when the figure is 380 pixels wide
-    assert len(plots.drawn(picture, "png")) > 5000
+    assert len(drawn(picture, "png")) > 5000
 
 
 def claim_named(name: str):
@@ -117,7 +118,7 @@ def test_certificates_of_a_run_that_certified_nothing_or_everything(threshold):
     picture = plots.certificates(timeline({"a": [-np.inf, 0.2, 0.3], "b": [-np.inf, 0.1, 0.1]}, threshold), threshold)
     title = picture.axes[0].get_title(loc="left")
     assert ("no arm was certified" in title) == (threshold > 0.3)
-    plots.drawn(picture, "svg")
+    drawn(picture, "svg")
 
 
 def test_tails_are_shares_of_runs_above():
@@ -142,7 +143,7 @@ def test_fits_are_those_of_numpy_on_known_curves():
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_same_bytes_every_time(ending):
     frame = paths({"uncertain-ucb": [[0, 1, 1], [0, 3, 5]]})
-    first, second = (plots.drawn(plots.regret_over_time(frame), ending) for _ in range(2))
+    first, second = (drawn(plots.regret_over_time(frame), ending) for _ in range(2))
     assert first == second
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import math
 import os
 import sys
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from upheld.report.content import drawn, json_text, records
+
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.table import Table
 
     from upheld.bandits.evaluation import Evaluation
@@ -111,7 +111,7 @@ def run(
     if out is not None:
         _write(found, document, out)
     if json:
-        sys.stdout.write(_json_text(document))
+        sys.stdout.write(json_text(document))
     else:
         _print(found, document, out)
 
@@ -307,23 +307,9 @@ def _document(found: Evaluation, source: Path, runs: int) -> dict[str, Any]:
             **{name: importlib.metadata.version(name) for name in ("numpy", "scipy", "pandas")},
         },
         "effective_horizon": {"common": found.horizon, "policies": lengths},
-        "arms": _records(found.arms),
-        "policies": _records(found.summary()),
+        "arms": records(found.arms),
+        "policies": records(found.summary()),
     }
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:
-    """As JSON knows it: no scalar of NumPy, null for what is not finite."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _json_text(document: dict[str, Any]) -> str:
-    return json_format.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _write(found: Evaluation, document: dict[str, Any], out: Path) -> None:
@@ -333,7 +319,7 @@ def _write(found: Evaluation, document: dict[str, Any], out: Path) -> None:
     label = found.frame["certified_arm"].map(lambda arm: None if arm is None else str(arm))
     contents: dict[str, str | bytes] = {
         "results.parquet": found.frame.assign(certified_arm=label).to_parquet(index=False),
-        "report.json": _json_text(document),
+        "report.json": json_text(document),
     }
     figures = {"regret": plots.regret_over_time(found.frame, title=found.instance)}
     certifying = [policy for policy in document["policies"] if policy["policy"].startswith("uncertain")]
@@ -342,7 +328,7 @@ def _write(found: Evaluation, document: dict[str, Any], out: Path) -> None:
         title = f"one run of {followed}, {found.instance}"
         figures["certificates"] = plots.certificates(found.timeline(followed), found.threshold, title=title)
     for name, figure in figures.items():
-        contents |= {f"{name}.{ending}": plots.drawn(figure, ending) for ending in ("png", "svg")}
+        contents |= {f"{name}.{ending}": drawn(figure, ending) for ending in ("png", "svg")}
     write_files(out, contents)
 
 

@@ -6,7 +6,6 @@ are made to be read at 380 pixels.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,17 +60,6 @@ def figure(width: float = 4.6, height: float = 3.2, **panels: Any) -> tuple[Figu
         one.xaxis.label.set_size(9.5)
         one.yaxis.label.set_size(9.5)
     return drawn, axes
-
-
-def drawn(picture: Figure, ending: str) -> bytes:
-    """A figure as the bytes of a file that ends in `ending`, the same every time."""
-    import matplotlib
-
-    content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "upheld.bandits"}):
-        metadata = {"Date": None} if ending == "svg" else {}
-        picture.savefig(content, format=ending, dpi=200, metadata=metadata)
-    return content.getvalue()
 
 
 def _plain_logs(axis: Any) -> None:
