@@ -143,8 +143,53 @@ def test_degenerate_matrices_are_recognised_through_a_ridge():
         JointHubs(5, covariance=lambda X: np.corrcoef(X.T)).fit_many([rng.standard_normal((5, 30)) for _ in range(2)])
 
 
-def test_single_network_below_full_rank_is_refused():
+def test_matrices_of_few_samples_are_refused_and_warned_of_like_the_samples():
+    """Two groups of 8 samples leave a joint null space of 20 - 14 = 6 dimensions."""
+    rng = np.random.default_rng(0)
+    S = [np.corrcoef(rng.standard_normal((8, 20)).T) for _ in range(2)]
+    for s in (5, 6):
+        with pytest.raises(DegenerateJointNullSpaceError, match="by 6"):
+            JointHubs(s).fit_covariances(S, n_samples=8)
+    with pytest.warns(JointNullSpaceWarning, match="6 of the 7 joint components"):
+        JointHubs(7).fit_covariances(S, n_samples=8)
+    same = [np.corrcoef(rng.standard_normal((60, 6)).T)] * 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        JointHubs(1).fit_covariances(
+            same, n_samples=60
+        )  # flat in one direction each, and none of it for want of samples
+
+
+def test_repeated_samples_do_not_count():
+    """A bootstrap resample of the Khan data has far less than 79 degrees of freedom; "auto" keeps to what it has."""
+    X, subtype = load_khan(top=100)
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(len(part), size=len(part)) for _, part in X.groupby(subtype)]
+    Xs = [part.to_numpy()[chosen] for (_, part), chosen in zip(X.groupby(subtype), rows, strict=True)]
+    rank = sum(len(np.unique(chosen)) - 1 for chosen in rows)
+    hubs = JointHubs(screen="auto").fit_many(Xs)
+    assert (~hubs.screened_out_).sum() == int(0.8 * rank) < 0.8 * 79
+    assert hubs.objective_ > 1e-3
     with pytest.raises(DegenerateJointNullSpaceError):
+        JointHubs(screen=63).fit_many(Xs)
+
+
+def test_too_many_variables_are_refused_before_their_matrices_are_formed():
+    """4,000 variables: one (p, p) matrix takes 128 MB."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    Xs = [rng.standard_normal((30, 4000)) for _ in range(2)]
+    tracemalloc.start()
+    with pytest.raises(DegenerateJointNullSpaceError, match="screen=46"):
+        JointHubs().fit_many(Xs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64e6
+
+
+def test_single_network_below_full_rank_is_refused():
+    with pytest.raises(DegenerateJointNullSpaceError, match=r"Use at most 7 variables, or covariance=\"threshold\""):
         InverseComponentsHubs(5).fit(np.random.default_rng(0).standard_normal((10, 40)))
 
 
@@ -168,7 +213,10 @@ def test_covariances_of_very_different_scale_warn():
 
 
 def test_equal_influences_select_nothing_and_the_rule_is_strict():
-    assert not select_by_influence(np.full(10, 0.2) + 1e-16 * np.arange(10), "2sd").any()
+    rounding = np.full(50, 0.2)
+    rounding[7] += 1e-15
+    assert rounding[7] > rounding.mean() + 2 * rounding.std(ddof=1)
+    assert not select_by_influence(rounding, "2sd").any()
     w = np.array([0.9] + [0.1] * 19)
     np.testing.assert_array_equal(np.flatnonzero(select_by_influence(w, "2sd")), [0])
     np.testing.assert_array_equal(np.flatnonzero(select_by_influence(np.array([0.1, 0.5, 0.5, 0.2]), 2)), [1, 2])
@@ -248,6 +296,38 @@ def test_bad_input_names_the_culprit(X, groups, message):
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         JointHubs(**parameters).fit(good, groups=labels)
+
+
+@pytest.mark.parametrize(
+    ("S", "n_samples", "message"),
+    [
+        ([np.eye(4), np.full((4, 4), np.nan)], 9, "matrix 1 holds values that are not finite"),
+        ([np.eye(4), np.eye(5)], 9, r"one shape \(p, p\), got \(4, 4\), \(5, 5\)"),
+        ([np.triu(np.ones((4, 4)))] * 2, 9, "matrix 0 is not symmetric"),
+        ([np.eye(4)] * 2, [9, 9, 9], "n_samples holds 3 numbers for 2 matrices"),
+        ([np.eye(4)], 9, "use InverseComponentsHubs"),
+        ([], 9, "no matrices were given"),
+    ],
+)
+def test_bad_matrices_are_named(S, n_samples, message):
+    with pytest.raises(ValueError, match=message):
+        JointHubs(2).fit_covariances(S, n_samples=n_samples)
+
+
+def test_a_matrix_of_one_network_is_checked_too():
+    with pytest.raises(ValueError, match="matrix 0 holds values that are not finite"):
+        InverseComponentsHubs().fit_covariance(np.full((4, 4), np.nan))
+    with pytest.raises(ValueError, match=r"covariance returned matrices of shape \(3, 3\) for 6 variables"):
+        JointHubs(covariance=lambda X: np.eye(3)).fit(good, groups=labels)
+
+
+def test_named_matrices_are_matched_by_name():
+    S = pd.DataFrame(np.diag([1.0, 2.0, 3.0, 4.0]), index=list("abcd"), columns=list("abcd"))
+    hubs = JointHubs(1).fit_covariances({"x": S, "y": S.loc[list("dbca"), list("dbca")]}, n_samples=None)
+    np.testing.assert_allclose(hubs.influence_, [1, 0, 0, 0], atol=1e-12)
+    assert list(hubs.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="group 'y' lacks 'd'"):
+        JointHubs(1).fit_covariances({"x": S, "y": S.rename(columns={"d": "e"})}, n_samples=None)
 
 
 def test_tables_with_different_columns_are_named():

@@ -159,8 +159,10 @@ def test_a7_the_authors_descent_never_beats_the_lower_bound():
     for seed in range(3):
         S = random_correlations(3, 20, seed)
         solution = joint_eigenspace(S, 4, solver="stiefel", n_starts=3, random_state=seed)
-        assert solution.upper >= solution.lower - 1e-9
         exact = joint_eigenspace(S, 4)
+        # Weak duality, recomputed: the reported bounds are ordered by construction.
+        assert solution.upper >= np.linalg.eigvalsh(np.tensordot(exact.weights, S, 1))[:4].sum() - 1e-9
+        assert solution.upper == pytest.approx(np.einsum("kij,ij->k", S, solution.projector).max())
         assert exact.upper <= solution.upper + 1e-9
         np.testing.assert_allclose(solution.projector @ solution.projector, solution.projector, atol=1e-8)
 
@@ -196,12 +198,18 @@ problems = st.tuples(st.integers(2, 4), st.integers(5, 9), st.integers(1, 3), st
 @given(problems)
 def test_bounds_and_influences_are_consistent(problem):
     K, p, s, seed = problem
-    solution = joint_eigenspace(random_correlations(K, p, seed), s)
+    S = random_correlations(K, p, seed)
+    solution = joint_eigenspace(S, s)
     w = solution.influence
     assert w.min() >= 0
     assert w.max() <= 1 + 1e-9
     assert w.sum() == pytest.approx(s)
-    assert solution.lower <= solution.upper + 1e-12
+    weighted = np.linalg.eigvalsh(np.tensordot(solution.weights, S, 1))
+    assert solution.lower == pytest.approx(weighted[:s].sum(), abs=1e-12)
+    assert solution.upper == pytest.approx(np.einsum("kij,ij->k", S, solution.projector).max(), abs=1e-12)
+    assert solution.upper >= weighted[:s].sum() - 1e-12
+    np.testing.assert_allclose(solution.eigenvalues, weighted, atol=1e-10)
+    assert solution.eigengap == pytest.approx(weighted[s] - weighted[s - 1], abs=1e-10)
     assert solution.weights.sum() == pytest.approx(1)
     assert solution.weights.min() >= 0
     assert len(solution.eigenvalues) == p
@@ -255,6 +263,11 @@ def test_g_is_concave_and_homogeneous(seed, share):
     [
         ([np.eye(3)], 3, {}, "between 1 and p - 1 = 2, got 3"),
         ([np.eye(3)], 0, {}, "between 1 and p - 1"),
+        ([np.eye(3)], 1.5, {}, "a whole number between 1 and p - 1 = 2, got 1.5"),
+        ([np.eye(3)], 1, {"tol": -1.0}, "tol must be at least 0, got -1.0"),
+        ([np.eye(3)], 1, {"tol": np.nan}, "tol must be at least 0, got nan"),
+        ([np.eye(3)], 1, {"max_iter": 0}, "max_iter must be at least 1, got 0"),
+        ([np.eye(3)], 1, {"solver": "stiefel", "n_starts": 0}, "n_starts must be at least 1, got 0"),
         ([np.eye(3), np.eye(2)], 1, {}, r"one shape \(p, p\), got \(3, 3\), \(2, 2\)"),
         (np.ones((2, 3, 2)), 1, {}, "square matrices"),
         ([np.triu(np.ones((3, 3)))], 1, {}, "matrix 0 is not symmetric"),

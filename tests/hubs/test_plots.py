@@ -11,7 +11,8 @@ import pytest
 from upheld.claims import Scale
 from upheld.hubs import JointHubs, claims, hub_table
 from upheld.hubs.data import make_hub_networks
-from upheld.hubs.plots import PICTURES, influence_plot, two_sd_line
+from upheld.hubs.detector import two_sd_line
+from upheld.hubs.plots import PICTURES, influence_plot
 
 LASSOS = claims.GRAPHICAL_LASSOS
 RACED = {
@@ -162,7 +163,7 @@ def fitted():
 
 def test_line_is_that_of_the_selection(fitted):
     w = fitted.influence_
-    assert set(np.flatnonzero(w > two_sd_line(fitted))) == set(fitted.hubs_)
+    assert set(np.flatnonzero(w > two_sd_line(w))) == set(fitted.hubs_)
 
 
 def test_influences_by_variable(fitted):
@@ -172,7 +173,7 @@ def test_influences_by_variable(fitted):
     table = hub_table(fitted).head(30)
     assert [label.get_text() for label in labels] == list(table["variable"])
     assert [label.get_fontweight() == "bold" for label in labels] == list(table["selected"])
-    assert {line.get_xdata()[0] for line in left.lines} >= {two_sd_line(fitted), 0.5, 0.6}
+    assert {line.get_xdata()[0] for line in left.lines} >= {two_sd_line(fitted.influence_), 0.5, 0.6}
     shown = texts(figure)
     individual = table.loc[table["kind"].str.startswith("individual"), "kind"]
     assert [text for text in shown if text.startswith("hub of ")] == [

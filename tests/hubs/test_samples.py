@@ -14,6 +14,11 @@ def test_rows_go_to_their_group_in_sorted_order():
     np.testing.assert_array_equal(samples.Xs[1], [[0, 1], [4, 5], [8, 9]])
 
 
+def test_equal_samples_add_nothing_to_the_joint_rank():
+    X = np.arange(12.0).reshape(4, 3) ** 2
+    assert stack_groups([X, X[[0, 1, 0, 1, 2]]]).joint_rank == 3 + 2
+
+
 def test_given_order_of_groups_is_kept():
     assert stack_groups({"z": np.ones((2, 2)), "a": np.ones((2, 2))}).labels == ["z", "a"]
 

@@ -10,8 +10,8 @@ from upheld.hubs.selection import (
     degrees,
     intersection,
     partial_correlations,
-    standardise,
     strengths,
+    z_scores,
 )
 
 rows = arrays(
@@ -67,7 +67,7 @@ def test_sd_divides_by_p_minus_one():
     # 1 among p-1 zeros: (1 - 1/p) / sqrt(1/p) with divisor p-1; p = 6 gives 2.0412, p = 5 gives 1.7889.
     assert above_two_sd([0, 0, 0, 0, 0, 1.0]).tolist() == [False] * 5 + [True]
     assert not above_two_sd([0, 0, 0, 0, 1.0]).any()
-    assert standardise([0, 0, 0, 0, 0, 1.0])[0, 5] == pytest.approx(2.0412, abs=1e-4)
+    assert z_scores([0, 0, 0, 0, 0, 1.0])[0, 5] == pytest.approx(2.0412, abs=1e-4)
 
 
 @settings(deadline=None)
@@ -79,7 +79,7 @@ def test_never_more_than_a_fifth_of_a_row(values):
 @settings(deadline=None)
 @given(rows, st.floats(0.5, 20), st.floats(-50, 50))
 def test_scale_and_shift_of_a_row_do_not_matter(values, scale, shift):
-    np.testing.assert_allclose(standardise(values * scale + shift), standardise(values), atol=1e-4)
+    np.testing.assert_allclose(z_scores(values * scale + shift), z_scores(values), atol=1e-4)
 
 
 @settings(deadline=None)

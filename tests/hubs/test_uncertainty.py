@@ -119,6 +119,22 @@ def test_table_takes_all_of_it(networks):
     assert table["p_value_rotation"].between(0.25, 1).all()
 
 
+def test_a_resample_that_cannot_be_fitted_is_said_to_be_one(noise):
+    X = noise[0].copy()
+    X[:, 3] = 0.0
+    X[0, 3] = 1.0  # two of three resamples hold this sample, the others have a constant column
+    with pytest.raises(
+        ValueError, match="not all bootstrap resamples can be fitted: in one of them column 3 is constant in group 0"
+    ):
+        bootstrap_interval(JointHubs(), [X, noise[1]], n_resamples=20)
+
+
+def test_groups_too_small_to_be_resampled():
+    Xs = [np.random.default_rng(seed).standard_normal((3, 4)) for seed in (0, 1)]
+    with pytest.raises(DegenerateJointNullSpaceError, match="Collect more samples, or merge small groups"):
+        bootstrap_interval(JointHubs(2), Xs, n_resamples=50)
+
+
 def test_bad_calls_are_explained(noise):
     estimator = JointHubs()
     with pytest.raises(ValueError, match="pass groups, or one matrix per group"):

@@ -6,7 +6,6 @@ and the rest goes on; a reason is part of the answer, never a number made up.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from upheld.hubs.contest import HubCall
+from upheld.hubs.contest import HubCall, seconds_of
 from upheld.hubs.detector import JointHubs
 from upheld.hubs.enrichment import enrichment, read_gmt
 from upheld.hubs.rivals import race, rival, warm_up
@@ -111,7 +110,7 @@ def analyse(
         estimator.fit_many(tables)
         names, ranked = estimator.feature_names_in_, ~estimator.screened_out_
         enriched = None if sets is None else enrichment(names[estimator.get_support()], names[ranked], sets)
-        seconds = _seconds(lambda: estimator.fit_many(tables))
+        seconds = seconds_of(lambda: estimator.fit_many(tables))
         sure = _Uncertainty(estimator, tables, seed, part)
         sure.ask("stability", f"stability, {half_samples} half-samples", half_samples, stability_selection)
         sure.ask("interval", f"intervals, {resamples} resamples", resamples, bootstrap_interval)
@@ -197,9 +196,3 @@ def _beside(table: pd.DataFrame, ranked: NDArray[np.object_], calls: Sequence[Hu
         columns[f"rank_{call.detector}"] = (-pd.Series(call.score, ranked)).rank(method="min").astype(int)
         columns[f"selected_{call.detector}"] = pd.Series(call.selected["score"], ranked)
     return table.join(pd.DataFrame(columns), on="variable") if columns else table
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

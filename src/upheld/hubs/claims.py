@@ -41,9 +41,9 @@ from upheld.hubs.data import HubNetworks, load_khan, make_hub_networks
 from upheld.hubs.detector import JointHubs
 from upheld.hubs.eigenspaces import joint_eigenspace
 from upheld.hubs.enrichment import enrichment, read_gmt
+from upheld.hubs.files import load_table
 from upheld.hubs.metrics import hub_recovery, ranking_auc
 from upheld.hubs.rivals import race
-from upheld.hubs.tables import load_table
 from upheld.hubs.uncertainty import permuted, rotated
 
 FloatArray = NDArray[np.float64]

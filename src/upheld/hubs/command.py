@@ -205,7 +205,7 @@ def _read(files: Sequence[Path], groups: str | None, index: str | None, layer: s
     ValueError
         Naming the file and, where there is one, the row and the column.
     """
-    from upheld.hubs.tables import load_files, load_table
+    from upheld.hubs.files import load_files, load_table
 
     with _named(files):
         if len(files) > 1:
@@ -348,7 +348,7 @@ def _document(answer: Analysis, settings: Mapping[str, Any]) -> dict[str, Any]:
     import platform
 
     import upheld
-    from upheld.hubs.plots import two_sd_line
+    from upheld.hubs.detector import two_sd_line
 
     est = answer.estimator
     assert est.n_samples_ is not None  # fitted from samples
@@ -373,7 +373,10 @@ def _document(answer: Analysis, settings: Mapping[str, Any]) -> dict[str, Any]:
             "seconds": answer.seconds,
         },
         "group_weights": {str(group): plain(weight) for group, weight in zip(est.groups_, est.group_weights_, strict=True)},
-        "lines": {TWO_SD: two_sd_line(est), **{f"{kind} null, 95 %": line for kind, line in answer.null_lines.items()}},
+        "lines": {
+            TWO_SD: two_sd_line(est.influence_[~est.screened_out_]),
+            **{f"{kind} null, 95 %": line for kind, line in answer.null_lines.items()},
+        },
         "hubs": answer.hubs(),
         "not_computed": {what: _in_options(why) for what, why in answer.not_computed.items()},
         "remarks": [_in_options(remark) for remark in answer.remarks],

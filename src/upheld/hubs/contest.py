@@ -30,7 +30,7 @@ BoolArray = NDArray[np.bool_]
 Tuning = Literal["ic", "cv", "oracle", "none"]
 Rule = Literal["intersection", "score"]
 
-MIN_SAMPLES = 6
+MIN_SAMPLES_TO_TUNE = 6
 """Two samples for each of three folds."""
 
 
@@ -146,8 +146,8 @@ class PenalisedNetworks:
     ) -> list[HubCall]:
         groups = [Group.of(X, rng) for X in Xs]
         problems = [Problem(part, self.solver) for part in ([groups] if self.joint else [[group] for group in groups])]
-        one_fit = _seconds(lambda: [problem.path.cold_fit() for problem in problems])
-        whole_path = _seconds(lambda: [problem.path.estimates_tried_first() for problem in problems])
+        one_fit = seconds_of(lambda: [problem.path.cold_fit() for problem in problems])
+        whole_path = seconds_of(lambda: [problem.path.estimates_tried_first() for problem in problems])
         return [
             self._best(problems, hubs, whole_path, one_fit)
             if tuning == "oracle" and hubs is not None
@@ -205,7 +205,8 @@ def _estimates(problems: Sequence[Problem], indices: Sequence[Index]) -> Network
     )
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
+    """Wall-clock."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -218,8 +219,10 @@ def _checked(Xs: Sequence[ArrayLike]) -> list[FloatArray]:
     for k, X in enumerate(groups):
         if X.ndim != 2 or X.shape[1] != groups[0].shape[-1]:
             raise ValueError(f"group {k} has shape {X.shape}, group 0 {groups[0].shape}; give (n_k, p) with the same p")
-        if len(X) < MIN_SAMPLES:
-            raise ValueError(f"group {k} has {len(X)} samples; cross-validation in three folds needs {MIN_SAMPLES}")
+        if len(X) < MIN_SAMPLES_TO_TUNE:
+            raise ValueError(
+                f"group {k} has {len(X)} samples; cross-validation in three folds needs {MIN_SAMPLES_TO_TUNE}"
+            )
         if not np.isfinite(X).all():
             i, j = np.argwhere(~np.isfinite(X))[0]
             raise ValueError(f"group {k} holds {X[i, j]} in row {i}, column {j}; drop or impute such values first")

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from upheld.hubs.tables import load_files, load_table
+from upheld.hubs.files import load_files, load_table
 
 __all__ = ["HubNetworks", "load_files", "load_khan", "load_table", "make_hub_networks", "write_khan"]
 

@@ -23,11 +23,11 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from upheld.hubs.covariance import FACTORS, RANK_LIMITED, CovarianceFunction, covariance_function
-from upheld.hubs.degeneracy import check_joint_null_space, joint_flat_dimension
-from upheld.hubs.eigenspaces import JointEigenspace, joint_eigenspace
+from upheld.hubs.degeneracy import check_flat_directions, check_joint_null_space
+from upheld.hubs.eigenspaces import JointEigenspace, checked_matrices, joint_eigenspace
 from upheld.hubs.inverse_components import Fallback, identified_influence, n_components_by_ratio
 from upheld.hubs.rowspace import lift, row_space
-from upheld.hubs.samples import Samples, check_numeric, check_samples, split_by_group, stack_groups
+from upheld.hubs.samples import Samples, check_numeric, check_samples, split_by_group, stack_groups, stack_matrices
 from upheld.hubs.screening import default_size, matrix_statistic, row_statistic, screen_variables
 from upheld.hubs.threads import few_threads
 
@@ -88,7 +88,8 @@ class JointHubs(_Hubs):
     hubs_ : indices of the selected variables, largest influence first; ``get_support()`` is the mask
     components_ : (s, p) orthonormal rows; only their span is determined
     projector_ : (p, p) projector on the joint eigenspace
-    group_influence_ : (K, p) influence of each variable in each group's own network
+    group_influence_ : (K, p) influence of each variable in each group's own network; with fewer than p + 1 - s samples in a
+        group, over the whole null space of its matrix, scaled to sum to s
     groups_ : labels of the groups; group_weights_ : (K,) which group binds
     objective_, lower_bound_, relative_gap_, certified_, status_ : the certificate
     eigengap_ : gap behind the s lowest eigenvalues of the weighted matrix; spectrum_ : all its eigenvalues
@@ -191,23 +192,28 @@ class JointHubs(_Hubs):
         Parameters
         ----------
         n_samples : samples behind each matrix, one number or one per group; None for population matrices
+
+        Raises
+        ------
+        ValueError
+            If the matrices are not square, finite, symmetric and of the same variables, or `n_samples` is of another length.
+        DegenerateJointNullSpaceError
+            As `fit`.
         """
-        labels = list(S) if isinstance(S, Mapping) else list(range(len(S)))
-        matrices = list(S.values()) if isinstance(S, Mapping) else list(S)
-        columns = matrices[0].columns if isinstance(matrices[0], pd.DataFrame) else None
-        array = np.array([np.asarray(matrix, dtype=float) for matrix in matrices])
-        K, p = len(array), array.shape[-1]
-        self._check_groups(K)
-        sizes = None if n_samples is None else np.broadcast_to(np.asarray(n_samples, dtype=int), (K,))
-        self._keep_names(columns, p)
-        kept = self._screen(
-            p, None if sizes is None else int(np.sum(sizes - 1)), lambda norm: matrix_statistic(array, norm)
-        )
+        labels, matrices, names = stack_matrices(S)
+        self._check_groups(len(matrices))
+        array = checked_matrices(matrices)
+        K, p, _ = array.shape
+        counts = None if n_samples is None else np.asarray(n_samples, dtype=int)
+        if counts is not None and counts.size not in (1, K):
+            raise ValueError(f"n_samples holds {counts.size} numbers for {K} matrices; give one, or one for each")
+        sizes = None if counts is None else np.broadcast_to(counts, (K,))
+        joint_rank = None if sizes is None else int(np.sum(sizes - 1))
+        self._keep_names(names, p)
+        kept = self._screen(p, joint_rank, lambda norm: matrix_statistic(array, norm))
         reduced = array[np.ix_(np.arange(K), kept, kept)]
         s = dimension(self.n_components, len(kept))
-        flat = joint_flat_dimension(reduced)
-        if flat > s:
-            check_joint_null_space(len(kept), s, flat, len(kept) - flat)
+        check_flat_directions(reduced, s, joint_rank)
         solution = self._solve(reduced, s)
         return self._finish(solution, kept, p, [identified_influence(S_k, s) for S_k in reduced], labels, sizes)
 
@@ -225,9 +231,8 @@ class JointHubs(_Hubs):
             single = [identified_influence(S_k, len(solution.components)) for S_k in S]
         return self._finish(solution, kept, p, single, samples.labels, np.array([len(X) for X in samples.Xs]))
 
-    def influence_of(self, Xs: Sequence[FloatArray]) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """(p,) influences and selection mask for other samples (K arrays), leaving the fit as it is; for resampling."""
-        samples = Samples(list(Xs), list(range(len(Xs))))
+    def influence_of(self, samples: Samples) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """(p,) influences and selection mask for other samples, leaving the fit as it is; for resampling."""
         check_samples(samples)
         p = samples.Xs[0].shape[1]
         with few_threads(p):
@@ -250,22 +255,26 @@ class JointHubs(_Hubs):
 
     def _solution(self, samples: Samples) -> tuple[JointEigenspace, IntArray, FloatArray]:
         """Joint eigenspace of the variables that screening keeps, their indices, and the matrices S_k."""
-        joint_rank = sum(len(X) - 1 for X in samples.Xs)
-        p = samples.Xs[0].shape[1]
+        joint_rank, p = samples.joint_rank, samples.Xs[0].shape[1]
         kept = self._screen(p, joint_rank, lambda norm: row_statistic(samples.Xs, self.covariance, norm))
         Xs = samples.Xs if len(kept) == p else [X[:, kept] for X in samples.Xs]
         m, s = len(kept), dimension(self.n_components, len(kept))
-        S = np.array([covariance_function(self.covariance)(X) for X in Xs])
+        covariance = covariance_function(self.covariance)
+        if not callable(self.covariance) and self.covariance in RANK_LIMITED:
+            # Before the matrices are formed: for the number of variables that is refused here, memory may not hold them.
+            check_joint_null_space(m, s, m - joint_rank, joint_rank)
+        S = np.array([covariance(X) for X in Xs])
+        if S.shape[1:] != (m, m):
+            raise ValueError(
+                f"covariance returned matrices of shape {S.shape[1:]} for {m} variables; it must be ({m}, {m})"
+            )
         if self.covariance == "covariance":
             _warn_about_scales(S, samples.labels)
         if callable(self.covariance):
-            if (flat := joint_flat_dimension(S)) > s:
-                check_joint_null_space(m, s, flat, m - flat)
-        elif self.covariance in RANK_LIMITED:
-            check_joint_null_space(m, s, m - joint_rank, joint_rank)
-            if m > joint_rank and self.covariance in FACTORS:
-                space = row_space([FACTORS[self.covariance](X) for X in Xs])
-                return lift(self._solve(space.S, s - space.null.shape[1]), space), kept, S
+            check_flat_directions(checked_matrices(S), s, joint_rank)
+        elif m > joint_rank and self.covariance in FACTORS:
+            space = row_space([FACTORS[self.covariance](X) for X in Xs])
+            return lift(self._solve(space.S, s - space.null.shape[1]), space), kept, S
         return self._solve(S, s), kept, S
 
     def _check_groups(self, K: int) -> None:
@@ -370,7 +379,7 @@ class InverseComponentsHubs(_Hubs):
 
     def fit_covariance(self, S: ArrayLike) -> InverseComponentsHubs:
         """Find the hubs from one symmetric matrix (p, p)."""
-        array = np.asarray(S, dtype=float)
+        array = checked_matrices(S)[0]
         self._keep_names(S.columns if isinstance(S, pd.DataFrame) else None, len(array))
         return self._fit_matrix(array, len(array))
 
@@ -380,7 +389,7 @@ class InverseComponentsHubs(_Hubs):
             s = n_components_by_ratio(np.linalg.eigvalsh(S), self.fallback)
         else:
             s = dimension(self.n_components, p)
-        check_joint_null_space(p, s, p - rank, rank)
+        check_joint_null_space(p, s, p - rank, rank, can_screen=False)
         solution = joint_eigenspace(S, s)
         self.components_, self.influence_ = solution.components, solution.influence
         self.spectrum_, self.eigengap_ = solution.eigenvalues, solution.eigengap
@@ -404,12 +413,16 @@ def dimension(n_components: str | int, p: int) -> int:
     return s
 
 
+def two_sd_line(influence: FloatArray) -> float:
+    """mean(w) + 2 sd(w) of rule (4)."""
+    return float(influence.mean() + 2 * influence.std(ddof=1)) if len(influence) > 1 else np.inf
+
+
 def select_by_influence(influence: FloatArray, selection: Selection) -> NDArray[np.bool_]:
     """Rule (4), or the given number of largest influences (the first in order among equal ones)."""
     if selection == "2sd":
-        line = influence.mean() + 2 * influence.std(ddof=1) if len(influence) > 1 else np.inf
         # Equal influences select nothing: without the tolerance, rounding noise would.
-        return influence > line + 1e-12
+        return influence > two_sd_line(influence) + 1e-12
     if not isinstance(selection, (int, np.integer)) or isinstance(selection, bool) or selection < 1:
         raise ValueError(f"selection must be '2sd' or a number of variables of at least 1, got {selection!r}")
     mask = np.zeros(len(influence), dtype=bool)

@@ -160,10 +160,13 @@ def joint_eigenspace(
     >>> solution.influence.round(6), round(solution.upper, 6), solution.status
     (array([0.5, 0.5]), 0.5, 'certified, not unique')
     """
-    S = _checked(S)
+    S = checked_matrices(S)
     K, p, _ = S.shape
-    if not 1 <= n_components < p:
-        raise ValueError(f"n_components must lie between 1 and p - 1 = {p - 1}, got {n_components}")
+    if not isinstance(n_components, (int, np.integer)) or not 1 <= n_components < p:
+        raise ValueError(f"n_components must be a whole number between 1 and p - 1 = {p - 1}, got {n_components}")
+    for name, value, least in (("tol", tol, 0), ("max_iter", max_iter, 1), ("n_starts", n_starts, 1)):
+        if not value >= least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
     m = K if at_least is None else at_least
     if not 1 <= m <= K:
         raise ValueError(f"at_least must lie between 1 and the number of groups {K}, got {at_least}")
@@ -268,7 +271,8 @@ def fix_signs(components: FloatArray) -> FloatArray:
     return components * signs[:, None]
 
 
-def _checked(S: ArrayLike | Sequence[ArrayLike]) -> FloatArray:
+def checked_matrices(S: ArrayLike | Sequence[ArrayLike]) -> FloatArray:
+    """The matrices as one array (K, p, p); refuses what is not square, finite, symmetric and of one size."""
     try:
         array = np.asarray(S, dtype=float)
     except ValueError as error:

@@ -22,21 +22,12 @@ FLAT = 1e-10
 SMALL = 300  # up to this p one full decomposition is cheaper than a partial one that may have to be repeated
 
 
-def inverse_component_influence(S: FloatArray, n_components: int) -> FloatArray:
-    """(p,) influence from the bottom `n_components` eigenvectors of the symmetric matrix `S`.
-
-    Below full rank this is what the published code computes: when more than `n_components` eigenvalues are 0 the
-    directions among them are the eigensolver's choice. `identified_influence` is free of that.
-    """
-    V = eigh(S, subset_by_index=[0, n_components - 1])[1]
-    return np.asarray(np.sum(V**2, axis=1), dtype=float)
-
-
 def identified_influence(S: FloatArray, n_components: int) -> FloatArray:
-    """As `inverse_component_influence`, on the smallest eigenspace of dimension >= `n_components` that S determines.
+    """(p,) influence from the smallest bottom eigenspace of dimension >= `n_components` that the symmetric S determines.
 
     If d > `n_components` eigenvalues tie at the bottom (too few samples in the group), all d directions enter and the
-    influences are scaled to sum to `n_components`.
+    influences are scaled to sum to `n_components`. The published code takes `n_components` of them, which are the
+    eigensolver's choice.
     """
     width = np.abs(S).sum(axis=1).max()
     last = n_components if len(S) > SMALL else len(S) - 1

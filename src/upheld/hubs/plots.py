@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from upheld.hubs.detector import JointHubs
+from upheld.hubs.detector import JointHubs, two_sd_line
 from upheld.hubs.table import hub_table
 
 if TYPE_CHECKING:
@@ -51,12 +51,6 @@ NAMES = {
 
 
 # -- the answer for one data set
-
-
-def two_sd_line(estimator: JointHubs) -> float:
-    """mean(w) + 2 sd(w) over the variables that were ranked, the line of the "2sd" selection."""
-    w = estimator.influence_[~estimator.screened_out_]
-    return float(w.mean() + 2 * w.std(ddof=1))
 
 
 def influence_plot(
@@ -99,7 +93,8 @@ def _influences(axes: Axes, estimator: JointHubs, shown: pd.DataFrame, null_line
         axes.plot([], [], color=QUIET, linewidth=0.8, label="bootstrap interval, 95 %")
     for mask, marker in ((chosen, "o"), (individual, "D"), (~chosen & ~individual, ".")):
         axes.scatter(w[mask], y[mask], c=colours[mask], marker=marker, s=26, zorder=3)
-    for name, value in {"2 sd": two_sd_line(estimator), **null_lines}.items():
+    line = two_sd_line(estimator.influence_[~estimator.screened_out_])
+    for name, value in {"2 sd": line, **null_lines}.items():
         label = "mean + 2 sd" if name == "2 sd" else f"95 % of {name} null"
         axes.axvline(value, color=INK, linewidth=0.9, linestyle=LINE_STYLES.get(name, "-."), label=label, zorder=0)
     right = np.maximum(w, shown["high"]) if "high" in shown else w
@@ -116,9 +111,7 @@ def _influences(axes: Axes, estimator: JointHubs, shown: pd.DataFrame, null_line
     n = int(estimator.get_support().sum())
     _titled(axes, f"Influence of {p:,} variables{some}:\n{n or 'none'} selected as common hub{'s' * (n > 1)}")
     axes.set(xlabel="influence w (0 to 1)", ylim=(len(shown) - 0.4, -0.8))
-    axes.set_xlim(
-        0, 1.02 * max(right.max(), two_sd_line(estimator), *null_lines.values(), 0) * (1 + 0.22 * individual.any())
-    )
+    axes.set_xlim(0, 1.02 * max(right.max(), line, *null_lines.values(), 0) * (1 + 0.22 * individual.any()))
     axes.tick_params(axis="y", length=0)
     axes.legend(fontsize=7, loc="lower right", framealpha=1, edgecolor="none")
 

@@ -66,7 +66,8 @@ class JointGraphicalLassoSolver(Solver):
     """Joint graphical lasso (Danaher, Wang & Witten 2014).
 
     Penalises l1 |Theta_k[i,j]| summed over groups, plus l2 times the Euclidean norm over groups of each entry ("group"),
-    or the absolute differences between neighbouring groups ("fused"). Groups weigh alike, the default of the authors'
+    or the absolute differences between groups that are neighbours in the order given ("fused"; the paper's is over all pairs,
+    `gglasso` has the one over neighbours). Groups weigh alike, the default of the authors'
     R package too. Penalties: l1 four, log-spaced from 0.08 m to 0.5 m; l2/l1 0.3 and 1.
     """
 

@@ -24,6 +24,11 @@ class Samples:
     labels: list[Any]
     names: Sequence[str] | None = None
 
+    @property
+    def joint_rank(self) -> int:
+        """sum (n_k - 1), equal samples counted once: more the joint rank of the groups' matrices cannot be."""
+        return sum(len({row.tobytes() for row in X}) - 1 for X in self.Xs)
+
     def variable(self, j: int) -> str:
         return f"column {j}" if self.names is None else f"column {self.names[j]!r}"
 
@@ -61,8 +66,7 @@ def split_by_group(X: FloatArray, groups: ArrayLike, names: Sequence[str] | None
 
 def stack_groups(Xs: Sequence[ArrayLike | pd.DataFrame] | Mapping[Any, ArrayLike | pd.DataFrame]) -> Samples:
     """One matrix per group, all with the same columns; DataFrames are matched by column name."""
-    labels = list(Xs) if isinstance(Xs, Mapping) else list(range(len(Xs)))
-    tables = list(Xs.values()) if isinstance(Xs, Mapping) else list(Xs)
+    labels, tables = _labelled(Xs)
     if not tables:
         raise ValueError("no groups were given; pass one (n_k, p) matrix for each group")
     for label, table in zip(labels, tables, strict=True):
@@ -75,7 +79,7 @@ def stack_groups(Xs: Sequence[ArrayLike | pd.DataFrame] | Mapping[Any, ArrayLike
         assert isinstance(first, pd.DataFrame)
         for label, table in zip(labels, tables, strict=True):
             _check_same_columns(first, table, labels[0], label)
-        tables = [table[first.columns] for table in tables]  # type: ignore[index]
+        tables = [table[first.columns] for table in tables]
     arrays = [check_array(table, dtype=np.float64, ensure_all_finite=False) for table in tables]
     for label, array in zip(labels, arrays, strict=True):
         if array.shape[1] != arrays[0].shape[1]:
@@ -85,6 +89,30 @@ def stack_groups(Xs: Sequence[ArrayLike | pd.DataFrame] | Mapping[Any, ArrayLike
             )
     names = [str(name) for name in first.columns] if isinstance(first, pd.DataFrame) else None
     return Samples(arrays, labels, names)
+
+
+def stack_matrices(
+    S: Sequence[ArrayLike] | Mapping[Any, ArrayLike] | NDArray[Any],
+) -> tuple[list[Any], list[ArrayLike], list[str] | None]:
+    """Labels, matrices (p, p) and names of the variables; DataFrames are matched by column name."""
+    labels, matrices = _labelled(S)
+    if not matrices:
+        raise ValueError("no matrices were given; pass one (p, p) matrix for each group")
+    first = matrices[0]
+    if not all(isinstance(matrix, pd.DataFrame) for matrix in matrices):
+        return labels, matrices, None
+    for label, matrix in zip(labels, matrices, strict=True):
+        check_numeric(matrix)
+        _check_same_columns(first, matrix, labels[0], label)
+    orders = [matrix.columns.get_indexer(first.columns) for matrix in matrices]
+    matched = [matrix.to_numpy(float)[np.ix_(order, order)] for matrix, order in zip(matrices, orders, strict=True)]
+    return labels, matched, [str(name) for name in first.columns]
+
+
+def _labelled(groups: Any) -> tuple[list[Any], list[Any]]:
+    if isinstance(groups, Mapping):
+        return list(groups), list(groups.values())
+    return list(range(len(groups))), list(groups)
 
 
 def _check_same_columns(first: pd.DataFrame, table: Any, first_label: object, label: object) -> None:

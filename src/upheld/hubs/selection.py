@@ -42,7 +42,7 @@ def strengths(Thetas: ArrayLike) -> FloatArray:
     return np.asarray(np.abs(partial_correlations(Thetas)).sum(axis=-1), dtype=float)
 
 
-def standardise(values: ArrayLike) -> FloatArray:
+def z_scores(values: ArrayLike) -> FloatArray:
     """Each row of (K, p) less its mean, over its sd; a constant row, which ranks nobody, becomes zero."""
     x = np.atleast_2d(np.asarray(values, dtype=float))
     centred = x - x.mean(axis=1, keepdims=True)
@@ -53,7 +53,7 @@ def standardise(values: ArrayLike) -> FloatArray:
 
 def common_score(values: ArrayLike) -> FloatArray:
     """Smallest standardised value over the groups, (p,): high only for a node that stands out in every group."""
-    return np.asarray(standardise(values).min(axis=0), dtype=float)
+    return np.asarray(z_scores(values).min(axis=0), dtype=float)
 
 
 def above_two_sd(values: ArrayLike) -> BoolArray:
@@ -64,7 +64,7 @@ def above_two_sd(values: ArrayLike) -> BoolArray:
     >>> above_two_sd([1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 7.0])
     array([False, False, False, False, False, False,  True])
     """
-    return np.asarray(standardise(values) > 2 + TOLERANCE).reshape(np.shape(values))
+    return np.asarray(z_scores(values) > 2 + TOLERANCE).reshape(np.shape(values))
 
 
 def intersection(values: ArrayLike) -> BoolArray:

@@ -149,12 +149,10 @@ def null_reference(
     if kind not in SURROGATES:
         raise ValueError(f"kind must be 'permutation' or 'rotation', got {kind!r}")
     samples = _samples(X, groups)
-    _check_rank(estimator, samples, sum(len(X_k) - 1 for X_k in samples.Xs), "the samples")
+    _check_rank(estimator, samples, samples.joint_rank, "the samples")
     with _quiet():
-        observed, _ = estimator.influence_of(samples.Xs)
-    calls = (
-        delayed(_surrogate_maximum)(estimator, samples.Xs, kind, rng) for rng in _streams(random_state, n_resamples)
-    )
+        observed, _ = estimator.influence_of(samples)
+    calls = (delayed(_surrogate_maximum)(estimator, samples, kind, rng) for rng in _streams(random_state, n_resamples))
     maxima = np.array(list(_results(calls, estimator.n_jobs, tick)))
     p_values = (1 + np.sum(maxima[:, None] >= observed[None, :], axis=0)) / (n_resamples + 1)
     return NullReference(kind, p_values, maxima)
@@ -178,20 +176,18 @@ SURROGATES: dict[str, Callable[[Sequence[FloatArray], np.random.Generator], list
 }
 
 
-def _surrogate_maximum(
-    estimator: JointHubs, Xs: Sequence[FloatArray], kind: NullKind, rng: np.random.Generator
-) -> float:
+def _surrogate_maximum(estimator: JointHubs, samples: Samples, kind: NullKind, rng: np.random.Generator) -> float:
+    surrogate = Samples(SURROGATES[kind](samples.Xs, rng), samples.labels, samples.names)
     with _quiet():
-        return float(estimator.influence_of(SURROGATES[kind](Xs, rng))[0].max())
+        return float(estimator.influence_of(surrogate)[0].max())
 
 
 def _refit(
     estimator: JointHubs, samples: Samples, rows: Sequence[Sequence[IntArray]], what: str, tick: Tick | None
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Influences (B, p) and selections (B, p) of all resamples."""
-    rank = min(sum(len(np.unique(chosen)) - 1 for chosen in resample) for resample in rows)
-    _check_rank(estimator, samples, rank, what)
-    calls = (delayed(_resample)(estimator, samples.Xs, resample) for resample in rows)
+    _check_rank(estimator, samples, min(_chosen(samples, resample).joint_rank for resample in rows), what)
+    calls = (delayed(_resample)(estimator, samples, resample, what) for resample in rows)
     results = list(_results(calls, estimator.n_jobs, tick))
     return np.array([influence for influence, _ in results]), np.array([selected for _, selected in results])
 
@@ -205,10 +201,19 @@ def _results(calls: Iterable[Any], n_jobs: int | None, tick: Tick | None) -> Ite
 
 
 def _resample(
-    estimator: JointHubs, Xs: Sequence[FloatArray], rows: Sequence[IntArray]
+    estimator: JointHubs, samples: Samples, rows: Sequence[IntArray], what: str
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
+    resample = _chosen(samples, rows)
+    try:
+        check_samples(resample)
+    except ValueError as error:
+        raise ValueError(f"not all {what} can be fitted: in one of them {error}") from error
     with _quiet():
-        return estimator.influence_of([X[chosen] for X, chosen in zip(Xs, rows, strict=True)])
+        return estimator.influence_of(resample)
+
+
+def _chosen(samples: Samples, rows: Sequence[IntArray]) -> Samples:
+    return Samples([X[chosen] for X, chosen in zip(samples.Xs, rows, strict=True)], samples.labels, samples.names)
 
 
 def _check_rank(estimator: JointHubs, samples: Samples, rank: int, what: str) -> None:
@@ -218,9 +223,10 @@ def _check_rank(estimator: JointHubs, samples: Samples, rank: int, what: str) ->
     p = estimator.n_screened(samples.Xs[0].shape[1], rank)
     s = dimension(estimator.n_components, p)
     if p - rank >= s:
+        remedy = f"Keep at most {rank} variables (screen={rank}, or choose them beforehand)"
         raise DegenerateJointNullSpaceError(
             f"{what} have joint rank {rank}, too few for p={p} variables and n_components={s}: their fits would be "
-            f"arbitrary and are not averaged. Keep at most {rank} variables (screen={rank}, or choose them beforehand)"
+            f"arbitrary and are not averaged. {remedy if rank > 1 else 'Collect more samples, or merge small groups'}"
         )
     if p > rank:
         warnings.warn(

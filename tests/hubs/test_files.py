@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from upheld.hubs.tables import load_files, load_table
+from upheld.hubs.files import load_files, load_table
 
 
 @pytest.fixture
@@ -43,6 +43,8 @@ def test_anndata_layer(tmp_path, frame, labels):
     assert list(groups) == list(labels)
     with pytest.raises(ValueError, match="no layer 'counts'; it has 'scaled'"):
         load_table(tmp_path / "x.h5ad", groups="arm", layer="counts")
+    with pytest.raises(ValueError, match=r"sample names of its own, as \.h5ad files do; leave out index='sample'"):
+        load_table(tmp_path / "x.h5ad", groups="arm", index="sample")
     with pytest.raises(ValueError, match="no group column 'arms'; did you mean 'arm'"):
         load_table(tmp_path / "x.h5ad", groups="arms")
 
@@ -63,6 +65,21 @@ def test_one_file_per_group(tmp_path, frame):
     frame.to_csv(tmp_path / "tumour.tsv", sep="\t")
     with pytest.raises(ValueError, match="two files are named 'tumour'"):
         load_files([tmp_path / "tumour.csv", tmp_path / "tumour.tsv"], index="sample")
+
+
+def test_one_anndata_or_parquet_file_per_group(tmp_path, frame):
+    anndata = pytest.importorskip("anndata")
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    for name, X in {"dense": frame.to_numpy(), "sparse": scipy_sparse.csr_matrix(frame.to_numpy())}.items():
+        names = {"obs": pd.DataFrame(index=frame.index), "var": pd.DataFrame(index=frame.columns)}
+        anndata.AnnData(X, **names).write_h5ad(tmp_path / f"{name}.h5ad")
+    frame.to_parquet(tmp_path / "flat.parquet")
+    tables = load_files([tmp_path / "dense.h5ad", tmp_path / "sparse.h5ad", tmp_path / "flat.parquet"])
+    assert list(tables) == ["dense", "sparse", "flat"]
+    for table in tables.values():
+        np.testing.assert_array_equal(table.to_numpy(), frame.to_numpy())
+        assert list(table.index) == list(frame.index)
+        assert list(table.columns) == ["g1", "g2", "g3"]
 
 
 @pytest.mark.parametrize(

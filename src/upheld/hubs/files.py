@@ -70,6 +70,8 @@ def _read(
         raise FileNotFoundError(f"there is no file {path}; check the path")
     suffix = Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
     if suffix == ".h5ad":
+        if index is not None:
+            raise ValueError(f"{path} has sample names of its own, as .h5ad files do; leave out index={index!r}")
         return _read_anndata(path, groups, layer)
     if layer is not None:
         raise ValueError(f"{path} has no layers, only .h5ad files do; leave out layer={layer!r}")
