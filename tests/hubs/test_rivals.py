@@ -10,6 +10,7 @@ from upheld.hubs.metrics import ranking_auc
 from upheld.hubs.rivals import (
     RIVALS,
     GraphicalLassoSolver,
+    HubGraphicalLassoSolver,
     JointGraphicalLassoSolver,
     average_matrix_influence,
     marginal_strength,
@@ -142,6 +143,32 @@ def test_joint_lasso_is_the_optimum_of_a_general_convex_solver(penalty):
 
     fit = JointGraphicalLassoSolver(penalty).solve(Sample(S, np.full(3, 20)), (l1, ratio), None)
     np.testing.assert_allclose(fit.Thetas, [T.value for T in Thetas], atol=0.02)
+
+
+def test_the_first_grids():
+    """All relative to the largest correlation, here 0.8 in one of three groups."""
+    S = np.stack([np.eye(4)] * 3)
+    S[1, 0, 2] = S[1, 2, 0] = -0.8
+    S[0, 0, 2] = S[0, 2, 0] = 0.3
+    joint, one = Sample(S, np.full(3, 30)), Sample(S[1:2], np.array([30]))
+
+    def axes(solver, sample):
+        lattice = solver.lattice(sample)
+        return [
+            sorted({round(lattice[index][axis], 6) for index in lattice.indices()}) for axis in range(len(lattice.size))
+        ]
+
+    (lasso,) = axes(GraphicalLassoSolver(), one)
+    assert lasso == pytest.approx(np.geomspace(0.05 * 0.8, 0.8, 10), abs=1e-6)
+    for penalty in ("group", "fused"):
+        l1, ratio = axes(JointGraphicalLassoSolver(penalty), joint)
+        assert l1 == pytest.approx(np.geomspace(0.08 * 0.8, 0.5 * 0.8, 4), abs=1e-6)
+        assert ratio == pytest.approx([0.3, 1])
+    l1, ratio = axes(HubGraphicalLassoSolver(), one)
+    assert l1 == pytest.approx([0.2 * 0.8, 0.4 * 0.8])
+    assert ratio == pytest.approx([1, np.sqrt(10), 10], abs=1e-6)
+    gammas = [each.solver.gamma for each in RIVALS if isinstance(each, PenalisedNetworks)]
+    assert gammas == [0, 0.1, 0.1, 0, 0]
 
 
 def test_strongest_penalty_of_the_graphical_lassos_leaves_no_edge():

@@ -27,6 +27,12 @@ def test_first_step_follows_the_update_of_the_authors():
     np.testing.assert_allclose(next(path)[1], moved / np.linalg.norm(moved))
 
 
+def test_500_steps_of_which_the_first_is_numbered_two():
+    assert (
+        len(list(stiefel_path(np.eye(3)[None], np.eye(3)[:, :1]))) == 500
+    )  # the start, and the ends of t = 2, ..., 500
+
+
 def test_finds_the_bottom_eigenspace_of_one_well_separated_matrix():
     S = np.diag([0.0, 0.1, 3.0, 3.5, 4.0])[None]
     V = stiefel_minimise(S, 2, n_starts=2, rng=np.random.default_rng(0))

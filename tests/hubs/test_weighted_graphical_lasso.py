@@ -65,3 +65,9 @@ def test_weights_are_finite_without_an_inverse():
     assert np.isfinite(off).all()
     assert (off > 0).all()
     assert off.max() == 1
+
+
+def test_without_an_inverse_the_ridge_is_the_noise_of_an_entry():
+    S = correlations(8, 5, seed=5)
+    ridge = np.sqrt(np.log(8) / 5)
+    np.testing.assert_allclose(hub_weights(S, n_samples=5), hub_weights(S + ridge * np.eye(8), n_samples=1000))
