@@ -105,7 +105,8 @@ def test_certified_rounds_leave_u_and_others_raise_it_by_one(seed, name):
 @given(st.integers(0, 2**32), st.permutations([0, 1, 2, 3]))
 @settings(max_examples=25, deadline=None)
 def test_permuting_arms_permutes_decisions(seed, order):
-    table = random_table(seed, [0, 1, 2, 3])
+    means = np.random.default_rng(seed).uniform(0.2, 0.8, 4)
+    table = {a: np.random.default_rng([seed, a]).normal(means[a], 0.2, 120) for a in range(4)}  # continuous: no ties
     first = play(UncertainUCB([0, 1, 2, 3], 0.55, random_state=0), table, 120)
     second = play(UncertainUCB(order, 0.55, random_state=0), table, 120)
     assert first[4:] == second[4:]
@@ -255,3 +256,29 @@ def test_step_by_step_and_simulation_are_the_same_policy(name):
     assert results.regret_refined[0, 0, 0] == pytest.approx(regret)
     assert list(results.pulls[0, 0, 0]) == list(table.pulls)
     assert results.last_arm[0, 0, 0] == arm
+
+
+@pytest.mark.parametrize("name", [n for n in RULES if n not in ("uncertain-kl-ucb", "kl-ucb")])
+def test_one_run_of_numbers_and_many_of_arrays_hold_the_same_bits(name):
+    """After each of 200 rewards, every statistic of a policy played step by step equals that of the same run among three."""
+    from upheld.bandits.rule import State, decide, observe, uncertain_runs
+    from upheld.bandits.streams import DECISIONS, child, run_keys
+
+    stepped = policies.make(name, 4, 0.5, random_state=3)
+    rule, prefer, sigma = stepped.rule_, np.zeros(4), stepped._sigma
+    keys = run_keys(3, DECISIONS, np.arange(3))
+    rng = np.random.default_rng(8)
+    with np.errstate(all="ignore"):
+        state = State.empty(rule, 3, 4, child(keys, np.uint64(0)))
+        for t in range(1, 201):
+            reward = np.round(rng.random(3)) if rule.unit_rewards else rng.normal(0.5, 0.3, 3)
+            round_keys = child(keys, np.uint64(t))
+            arms = decide(rule, state, round_keys, 0.5, sigma, prefer)
+            assert stepped.select() == arms[0]
+            observe(rule, state, arms, reward, uncertain_runs(rule, state, 0.5), round_keys, 0.5, sigma)
+            stepped.update(arms[0], reward[0])
+            for field in ("n", "mean", "m2", "index_n", "index_mean", "index_m2", "variance", "lower", "own", "clock"):
+                np.testing.assert_array_equal(
+                    getattr(stepped._state, field)[0], getattr(state, field)[0], err_msg=field
+                )
+            np.testing.assert_array_equal(stepped._state.registers[:, 0], state.registers[:, 0])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from upheld.bandits import streams
+from upheld.bandits.certificate import kl_upper
 from upheld.bandits.elementwise import ln
 
 KEYS = np.arange(100_000, dtype=np.uint64) * np.uint64(0x1234567)
@@ -18,6 +19,20 @@ KEYS = np.arange(100_000, dtype=np.uint64) * np.uint64(0x1234567)
 def test_ln_is_the_logarithm_to_one_unit_in_the_last_place(x):
     exact = math.log(x)
     assert abs(float(ln(np.float64(x))) - exact) <= np.spacing(abs(exact)) + 1e-300
+
+
+@given(st.floats(min_value=0, max_value=1e300), st.floats(0, 1), st.floats(1e-9, 30), st.integers(0, 2**64 - 1))
+def test_formulas_give_the_same_bits_on_a_number_as_on_an_array(x, p, budget, key):
+    with np.errstate(all="ignore"):
+        for formula, arguments in (
+            (ln, (x,)),
+            (kl_upper, (p, budget)),
+            (streams.normal_quantile, (0.5 * (p + 2.0**-53),)),
+            (streams.uniform, (np.uint64(key), np.uint64(3))),
+            (streams.beta, (np.uint64(key), 1.0 + x % 50, 2.5)),
+        ):
+            on_array = formula(*(np.array([argument, argument]) for argument in arguments))
+            assert on_array.tobytes() == 2 * np.float64(formula(*arguments)).tobytes(), formula.__name__
 
 
 def test_splitmix_matches_its_published_sequence():

@@ -6,11 +6,14 @@ numba. So that there is one copy of each formula, it is an *elementwise* functio
 same function; `choose`, `branch`, `split` and `finished` are the only ones it replaces by their scalar form.
 
 Arithmetic and square root are exactly rounded everywhere, the library logarithm is not: it differs in the last bit
-between NumPy and the C library. `ln` is therefore arithmetic only, and all three ways give the same bits.
+between NumPy and the C library. `ln` is therefore arithmetic only, and all three ways give the same bits. A policy played
+step by step has formulas of one number, for which an array of one element would cost fifty times as much: `choose`,
+`branch` and `split` take numbers as they come.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -33,16 +36,22 @@ def elementwise(formula: F) -> F:
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
     """`yes` where `condition` holds, else `no`; both are evaluated."""
+    if isinstance(condition, (bool, np.bool_)):
+        return yes if condition else no
     return np.where(condition, yes, no)
 
 
 def branch(condition: Any, yes: Callable[[Any], Any], no: Callable[[Any], Any], x: Any) -> Any:
-    """``yes(x)`` where `condition` holds, else ``no(x)``; the kernel evaluates only the one it needs."""
+    """``yes(x)`` where `condition` holds, else ``no(x)``; on one number, and in the kernel, only the one needed is evaluated."""
+    if isinstance(condition, (bool, np.bool_)):
+        return yes(x) if condition else no(x)
     return np.where(condition, yes(x), no(x))
 
 
 def split(x: Any) -> Any:
     """Mantissa in [1/2, 1) and exponent of `x`."""
+    if isinstance(x, float):
+        return math.frexp(x)
     return np.frexp(x)
 
 

@@ -138,13 +138,13 @@ class RulePolicy(Policy):
         self.rule_ = type(self).rule(**parameters)
         self._sigma = self.rule_.effective_sigma(0.5)
         self._prefer = self.rule_.preferences(len(self.arms))
-        self._key = run_keys(self.seed_, DECISIONS, np.array([0]))
+        self._key = run_keys(self.seed_, DECISIONS, np.array([0]))[0]
         self.reset()
 
     def reset(self) -> None:
         self.rounds_ = 0
         with np.errstate(over="ignore"):
-            self._state = State.empty(self.rule_, 1, len(self.arms), child(self._key, np.uint64(0)))
+            self._state = State.empty(self.rule_, 1, len(self.arms), self._round_keys(0))
 
     def select(self) -> Hashable:
         return self.arms[self._decide(self.rounds_ + 1)]
@@ -173,25 +173,22 @@ class RulePolicy(Policy):
         """
         i = self._arm_index(arm)
         value = _reward(reward, arm, unit=self.rule_.unit_rewards, rule=self.rule_.name)
-        t = self.rounds_ + 1
-        uncertain = uncertain_runs(self.rule_, self._state, self.threshold)
+        rule, state = self.rule_, self._state
+        uncertain = uncertain_runs(rule, state, self.threshold)
+        keys = self._round_keys(self.rounds_ + 1)
         with np.errstate(all="ignore"):
-            observe(
-                self.rule_,
-                self._state,
-                np.array([i]),
-                np.array([value]),
-                uncertain,
-                child(self._key, np.uint64(t)),
-                self.threshold,
-                self._sigma,
-            )
-        self.rounds_ = t
+            observe(rule, state, np.array([i]), np.array([value]), uncertain, keys, self.threshold, self._sigma)
+        self.rounds_ += 1
 
     def _decide(self, t: int) -> int:
-        with np.errstate(all="ignore"):  # unplayed arms divide by zero, and are masked; 64-bit keys wrap
-            key = child(self._key, np.uint64(t))
-            return int(decide(self.rule_, self._state, key, self.threshold, self._sigma, self._prefer)[0])
+        keys = self._round_keys(t)
+        with np.errstate(all="ignore"):  # unplayed arms divide by zero, and are masked
+            return int(decide(self.rule_, self._state, keys, self.threshold, self._sigma, self._prefer)[0])
+
+    def _round_keys(self, t: int) -> np.ndarray:
+        """(1,) key of round t in the decision stream."""
+        with np.errstate(over="ignore"):  # 64-bit words are meant to wrap
+            return np.array([child(self._key, np.uint64(t))])
 
     @property
     def uncertain_rounds_(self) -> int:
@@ -235,7 +232,7 @@ class RulePolicy(Policy):
                     f"the state was saved with {field} {state[field]!r}, but this policy has {own[field]!r}"
                 )
         self.seed_ = int(state["seed"])
-        self._key = run_keys(self.seed_, DECISIONS, np.array([0]))
+        self._key = run_keys(self.seed_, DECISIONS, np.array([0]))[0]
         self.reset()
         self.rounds_ = int(state["rounds"])
         s = self._state
@@ -245,10 +242,11 @@ class RulePolicy(Policy):
         s.registers[:, 0] = state["registers"]
         seen = np.flatnonzero(s.n[0] > 0)
         n, n_arms = s.n[0, seen], float(len(self.arms))
-        variance = np.where(n > 1, s.m2[0, seen] / np.maximum(n - 1, 1), 0.0)
+        variance = _sample_variance(n, s.m2[0, seen])
+        tried = np.flatnonzero(s.index_n[0] > 0)
+        s.variance[0] = _sample_variance(s.index_n[0], s.index_m2[0])
         with np.errstate(all="ignore"):
             s.lower[0, seen] = self.rule_.lower(s.mean[0, seen], variance, n, n_arms, self._sigma)
-            tried = np.flatnonzero(s.index_n[0] > 0)
             s.own[0, tried] = self.rule_.own(s.index_n[0, tried], s.clock[0], n_arms)
 
 
@@ -340,8 +338,8 @@ class UncertainUCB(RulePolicy):
     """Plays until an arm is certified good enough, then stops paying for exploration.
 
     If some arm's mean exceeds the threshold, its satisficing regret stays bounded for ever; if none does, it plays as
-    UCB does, step by step. The bound is proved for ``index="safe"`` (see `upheld.bandits.theory`), measured for the
-    others.
+    UCB does, step by step. The bound is proved for ``index="safe"`` with shared samples (see `upheld.bandits.theory` and
+    ``docs/bandits-theory.md``), measured for the others.
 
     Parameters
     ----------
@@ -486,7 +484,7 @@ class UncertainUCB(RulePolicy):
         """
         s = self._state
         n, mean = s.n[0], np.where(s.n[0] > 0, s.mean[0], np.nan)
-        variance = np.where(n > 1, s.m2[0] / np.maximum(n - 1, 1), 0.0)
+        variance = _sample_variance(n, s.m2[0])
         kind = str(self.rule_.certificate)
         low, high = confidence_sequence(s.mean[0], variance, n, alpha, kind=kind, sigma=self._sigma)
         return pd.DataFrame(
@@ -545,6 +543,10 @@ def _reward(reward: float, arm: Hashable, *, unit: bool, rule: str) -> float:
     if unit and not 0 <= value <= 1:
         raise ValueError(f"{rule} needs rewards in [0, 1], but arm {arm!r} gave {value}; rescale rewards and threshold")
     return value
+
+
+def _sample_variance(n: np.ndarray, m2: np.ndarray) -> np.ndarray:
+    return np.where(n > 1, m2 / np.maximum(n - 1, 1), 0.0)
 
 
 def _some(labels: Sequence[Hashable]) -> str:

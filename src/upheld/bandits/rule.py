@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from upheld.bandits.certificate import lower_none
-from upheld.bandits.elementwise import choose, elementwise
+from upheld.bandits.elementwise import choose, elementwise, larger
 from upheld.bandits.index import draw_none, level_none, own_none
 from upheld.bandits.streams import ARMS, COIN, TIE, child, uniform
 
@@ -109,6 +109,7 @@ class State:
     index_n: np.ndarray  # the same for the index, which may use the samples of uncertain rounds alone
     index_mean: np.ndarray
     index_m2: np.ndarray
+    variance: np.ndarray  # (R, K) sample variance of the rewards that the index sees, 0 before the second
     lower: np.ndarray  # (R, K) lower bound of the certificate
     own: np.ndarray  # (R, K) own level
     clock: np.ndarray  # (R,) u
@@ -118,9 +119,10 @@ class State:
     def empty(cls, rule: Rule, runs: int, n_arms: int, round_keys: np.ndarray) -> State:
         n, mean, m2 = (np.zeros((runs, n_arms)) for _ in range(3))
         index = (n, mean, m2) if rule.shares_samples else (n.copy(), mean.copy(), m2.copy())
+        variance, own = np.zeros((runs, n_arms)), np.zeros((runs, n_arms))
         lower = np.full((runs, n_arms), -np.inf)
         registers = np.array(rule.begin(uniform(round_keys, COIN)), dtype=float)
-        return cls(n, mean, m2, *index, lower, np.zeros((runs, n_arms)), np.zeros(runs), registers)
+        return cls(n, mean, m2, *index, variance, lower, own, np.zeros(runs), registers)
 
     def keep(self, rows: np.ndarray) -> State:
         """The runs in `rows` alone."""
@@ -149,33 +151,44 @@ def decide(
     threshold, sigma, prefer : S, effective sigma, and (K,) preferences among certified arms
     """
     runs, n_arms = state.n.shape
-    unplayed = state.n == 0
-    fresh = unplayed.any(axis=1)
-    held = state.registers[HELD]
-    if (fresh | (held >= 0)).all():
-        return np.asarray(np.where(held >= 0, held, unplayed.argmax(axis=1)), dtype=np.int64)
+    unplayed, held = state.n == 0, state.registers[HELD]
+    forced = unplayed.any(axis=1) | (held >= 0)  # a new arm is tried, or a phase holds one
+    n_forced = np.count_nonzero(forced)
+    if n_forced == runs:
+        return _forced(held, unplayed)
     n = np.maximum(state.index_n, 1.0)
-    variance = np.where(n > 1, state.index_m2 / np.maximum(n - 1.0, 1.0), 0.0)
-    level = rule.level(state.clock[:, None] + 1.0)
+    level = rule.level((state.clock[:, None] if runs > 1 else state.clock[0]) + 1.0)
     draw: Any = 0.0
     if rule.random:
         keys = child(round_keys[:, None], ARMS + np.arange(n_arms, dtype=np.uint64)[None, :])
         draw = rule.draw(keys, state.index_mean, n, sigma)
     tier, score = rule.rank(
-        state.index_mean, n, variance, state.lower, state.own, level, draw, prefer[None, :], threshold, sigma
+        state.index_mean, n, state.variance, state.lower, state.own, level, draw, prefer[None, :], threshold, sigma
     )
-    tier, score = np.broadcast_to(tier, (runs, n_arms)), np.broadcast_to(score, (runs, n_arms))
-    top = tier == tier.max(axis=1, keepdims=True)
-    score = np.where(top, score, -np.inf)
-    tied = top & (score == score.max(axis=1, keepdims=True))
+    tied = _best(tier, score, runs, n_arms)
     arm = tied.argmax(axis=1)
-    count = tied.sum(axis=1)
-    rows = np.flatnonzero(count > 1)
-    if rows.size:
+    if np.count_nonzero(tied) > runs:
+        count = tied.sum(axis=1)
+        rows = np.flatnonzero(count > 1)
         pick = np.floor(uniform(round_keys[rows], TIE) * count[rows])
         arm[rows] = (tied[rows].cumsum(axis=1) > pick[:, None]).argmax(axis=1)
-    arm = np.where(fresh, unplayed.argmax(axis=1), arm)
-    return np.asarray(np.where(held >= 0, held, arm), dtype=np.int64)
+    return np.where(forced, _forced(held, unplayed), arm) if n_forced else arm
+
+
+def _forced(held: np.ndarray, unplayed: np.ndarray) -> np.ndarray:
+    """(R,) the arm that a phase holds, else the first that was never played."""
+    return np.asarray(np.where(held >= 0, held, unplayed.argmax(axis=1)), dtype=np.int64)
+
+
+def _best(tier: Any, score: Any, runs: int, n_arms: int) -> np.ndarray:
+    """(R, K) which arms have the highest (tier, score); at least one in each run."""
+    if np.shape(score) != (runs, n_arms):
+        score = np.broadcast_to(score, (runs, n_arms))
+    if np.ndim(tier) == 0:  # one tier
+        return np.asarray(score == score.max(axis=1, keepdims=True))
+    top = tier == tier.max(axis=1, keepdims=True)
+    score = np.where(top, score, -np.inf)
+    return np.asarray(top & (score == score.max(axis=1, keepdims=True)))
 
 
 def observe(
@@ -189,16 +202,11 @@ def observe(
     sigma: float,
 ) -> None:
     """Enter the `reward` (R,) of the `arm` (R,) played in each run into `state`."""
-    n_arms = float(state.n.shape[1])
-    active = np.flatnonzero(state.registers[HELD] < 0)  # a held arm's rewards belong to its phase alone
-    at = (active, arm[active])
-    reward_in = reward[active]
-    n, mean, variance = _welford(state.n, state.mean, state.m2, at, reward_in)
-    state.lower[at] = rule.lower(mean, variance, n, n_arms, sigma)
-    if not rule.shares_samples:
-        rows = active[uncertain[active]]
-        _welford(state.index_n, state.index_mean, state.index_m2, (rows, arm[rows]), reward[rows])
-    state.own[at] = rule.own(state.index_n[at], state.clock[active], n_arms)
+    if len(arm) == 1 and not rule.phased:
+        _learn(rule, state, (0, int(arm[0])), reward[0], uncertain[0], sigma)
+    else:
+        active = np.flatnonzero(state.registers[HELD] < 0)  # a held arm's rewards belong to its phase alone
+        _learn(rule, state, (active, arm[active]), reward[active], uncertain[active], sigma)
     state.clock += uncertain
     if rule.phased:
         coin = uniform(round_keys, COIN)
@@ -207,19 +215,43 @@ def observe(
         _clear(state, state.registers[CLEARS] > 0)
 
 
-def _welford(
-    n: np.ndarray, mean: np.ndarray, m2: np.ndarray, at: Any, reward: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _learn(rule: Rule, state: State, at: tuple[Any, Any], reward: Any, uncertain: Any, sigma: float) -> None:
+    """Enter rewards into the cells `at`, (run, arm): arrays, or two numbers, which is faster where there is one run."""
+    n_arms = float(state.n.shape[1])
+    n, mean, variance = _welford(state.n, state.mean, state.m2, at, reward)
+    state.lower[at] = rule.lower(mean, variance, n, n_arms, sigma)
+    if rule.shares_samples:
+        state.variance[at], index_n = variance, n
+    else:
+        to_index = tuple(np.asarray(place)[uncertain] for place in at)
+        _, _, variance = _welford(
+            state.index_n, state.index_mean, state.index_m2, to_index, np.asarray(reward)[uncertain]
+        )
+        state.variance[to_index], index_n = variance, state.index_n[at]
+    state.own[at] = rule.own(index_n, state.clock[at[0]], n_arms)
+
+
+def _welford(n: np.ndarray, mean: np.ndarray, m2: np.ndarray, at: Any, reward: Any) -> tuple[Any, Any, Any]:
     """Update count, mean and squared deviations in place; return count, mean and sample variance of the cells."""
-    n[at] += 1.0
+    count = n[at] + 1.0
     deviation = reward - mean[at]
-    mean[at] += deviation / n[at]
-    m2[at] += deviation * (reward - mean[at])
-    return n[at], mean[at], choose(n[at] > 1, m2[at] / np.maximum(n[at] - 1.0, 1.0), 0.0)
+    centre = mean[at] + deviation / count
+    squares = m2[at] + deviation * (reward - centre)
+    n[at], mean[at], m2[at] = count, centre, squares
+    return count, centre, choose(count > 1.0, squares / larger(count - 1.0, 1.0), 0.0)
 
 
 def _clear(state: State, rows: np.ndarray) -> None:
-    for array in (state.n, state.mean, state.m2, state.own, state.index_n, state.index_mean, state.index_m2):
+    for array in (
+        state.n,
+        state.mean,
+        state.m2,
+        state.index_n,
+        state.index_mean,
+        state.index_m2,
+        state.variance,
+        state.own,
+    ):
         array[rows] = 0.0
     state.lower[rows] = -np.inf
     state.clock[rows] = 0.0
