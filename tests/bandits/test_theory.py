@@ -28,7 +28,8 @@ def test_regret_bound_anchors(excess, bound):
 
 
 @given(st.integers(2, 50), positive, positive, positive)
-def test_lower_bound_solves_its_equation(n_arms, gap, excess, sigma):
+def test_lower_bound_solves_its_equation(n_arms, beyond, excess, sigma):
+    gap = excess + beyond
     a = (n_arms - 1) * sigma**2 / (2 * gap)
     c = gap * sigma**2 / (16 * np.e * excess**2)
     root = brentq(lambda r: r - a * max(0.0, np.log(c / r)), 1e-200, c * (1 + 1e-12))
@@ -54,9 +55,37 @@ def test_bound_of_easy_and_hopeless_instances():
     assert theory.regret_bound([0.5, 0.3], 0.5) == np.inf  # no excess, no finite bound
 
 
+def test_a_certified_arm_just_above_the_threshold_may_outgrow_the_clock():
+    """Means .6, .5001, .3, S = .5, sigma = 1/2, K = 3. Arm 2 is good enough, so that n_2 may exceed u without any error: all of its
+    48 sigma^2/.0999^2 ln(e + 24 sigma^2/.0999^2) pulls count, not the share pi^2/18. Root by bisection, written out anew.
+    """
+
+    def pulls(u, gap, share):
+        scale = 0.25 / gap**2
+        return 1 + 24 * scale * np.log(u) + np.pi**2 / 2 + share * 48 * scale * np.log(np.e + 24 * scale)
+
+    n_0 = brentq(lambda n: n - 200 * (np.log(3) + 2 * np.log(n)), 100, 1e6)
+    u = brentq(lambda u: u - 3 - pulls(u, 0.3, np.pi**2 / 18) - pulls(u, 0.0999, 1) - n_0 - 200, 100, 1e7)
+    expected = 0.3 * (pulls(u, 0.3, np.pi**2 / 18) + np.pi**2 / 18)
+    assert theory.regret_bound([0.6, 0.5001, 0.3], 0.5) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.integers(2, 20), st.floats(0.01, 2), st.floats(0, 1))
+def test_uncertain_pulls_of_a_good_arm_stay_below_c(n_arms, excess, extra):
+    """(c) before it is rounded up: every pull until the radius is excess/2, and after that exp(-n excess^2/(8 sigma^2)) of each."""
+    sigma = 0.5
+    n = np.arange(1, 400_000 if excess < 0.05 else 20_000, dtype=float)
+    wide = 2 * sigma**2 * np.log(n_arms * n**2) / n > excess**2 / 4
+    first = 1 + np.flatnonzero(wide).max(initial=-1) + 1  # counts 0, 1, ... up to here are all granted
+    tail = np.exp(-n[first - 1 :] * excess**2 / (8 * sigma**2)).sum()
+    assert first + tail <= theory._satisficing_pulls(excess, n_arms, sigma) * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: theory.regret_bound([0.1, 1], np.nan), "threshold is not a number"),
+        (lambda: theory.lower_bound(3, 0.1, 0.1), "needs a gap above the excess, got gap 0.1 and excess 0.1"),
         (lambda: theory.regret_bound([], 0.5), "means must be a non-empty list of finite numbers"),
         (lambda: theory.regret_bound([np.nan, 1], 0.5), "means must be a non-empty list of finite numbers"),
         (lambda: theory.regret_bound([0.1, 1], 0.5, 0), "sigma must be a positive number, got 0"),

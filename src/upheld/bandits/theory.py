@@ -11,17 +11,22 @@ best mean, Delta_* the excess of the best mean over S, B the arms below S.
     of uncertain pulls of arm i, when there are u uncertain rounds, is at most
 
         b_i(u) = 1 + 24 sigma^2 ln u / Delta_i^2 + 3 pi^2/6
-                 + (pi^2/(6K)) (48 sigma^2/Delta_i^2) ln(e + 24 sigma^2/Delta_i^2).
+                 + q_i (48 sigma^2/Delta_i^2) ln(e + 24 sigma^2/Delta_i^2),
 
-(c) Satisficing arms. One with excess e is uncertain for at most c(e) = n_0 + 8 sigma^2/e^2 pulls in expectation, n_0 the
-    fixed point of n = (8 sigma^2/e^2)(ln K + 2 ln n); where (b) is smaller it counts.
+    q_i the probability that n_i ever exceeds u, for which arm i must have been certified: at most pi^2/(6K) for a bad
+    arm, by (a), and 1 for a satisficing one.
+(c) Satisficing arms. One with excess e <= 2 sigma is uncertain for at most c(e) = n_0 + 8 sigma^2/e^2 pulls in
+    expectation, n_0 the largest fixed point of n = (8 sigma^2/e^2)(ln K + 2 ln n); a larger e counts as 2 sigma. Where
+    (b) is smaller it counts.
 (d) Hence E u <= ubar, the largest root of u = K + sum_{B} b_i(u) + sum_{not B} min(b_j(u), c_j), by Jensen's inequality
     for ln, and the refined regret is at most sum_{B} Delta_i [b_i(ubar) + pi^2/(6K)] for every horizon.
 
-**Lower bound** (Bretagnolle-Huber). nu: arm 1 at S + Delta_*, the K - 1 others Delta below it. nu'_i: arm 1 at
-S - Delta_*, arm i at S - Delta_* + Delta. Whatever the policy, at horizon 4 sigma^2/Delta_*^2 its worst refined regret
-over {nu, nu'_2, ..., nu'_K} is at least the root of R = (K-1)(sigma^2/(2 Delta)) max(0, ln(Delta sigma^2/(16 e Delta_*^2
-R))).
+**Lower bound** (Bretagnolle-Huber), Delta > Delta_*. nu: arm 1 at S + Delta_*, the K - 1 others Delta below it. nu'_i:
+arm 1 at S - Delta_*, arm i at S - Delta_* + Delta. Whatever the policy, from horizon sigma^2/(2 Delta_*^2) on its worst
+refined regret over {nu, nu'_2, ..., nu'_K} is at least the root of R = (K-1)(sigma^2/(2 Delta)) max(0, ln(Delta sigma^2
+/(16 e Delta_*^2 R))).
+
+The proofs are written out in ``docs/bandits-theory.md``.
 """
 
 from __future__ import annotations
@@ -33,25 +38,25 @@ from scipy.special import lambertw
 MAX_ITERATIONS = 100_000
 
 
-def _uncertain_pulls(u: float, gaps: np.ndarray, n_arms: int, sigma: float) -> np.ndarray:
-    """b_i(u) of (b); infinite where the gap is 0."""
+def _uncertain_pulls(u: float, gaps: np.ndarray, bad: np.ndarray, sigma: float) -> np.ndarray:
+    """(K,) b_i(u) of (b); infinite where the gap is 0."""
     with np.errstate(divide="ignore"):
         scale = sigma**2 / gaps**2
-    false = np.pi**2 / (6 * n_arms) * 48 * scale * np.log(np.e + 24 * scale)
-    return np.asarray(1 + 24 * scale * np.log(u) + 3 * np.pi**2 / 6 + false)
+    outgrown = np.where(bad, np.pi**2 / (6 * gaps.size), 1.0)  # q_i
+    return np.asarray(1 + 24 * scale * np.log(u) + 3 * np.pi**2 / 6 + outgrown * 48 * scale * np.log(np.e + 24 * scale))
 
 
 def _satisficing_pulls(excess: float, n_arms: int, sigma: float) -> float:
     """c(e) of (c); infinite where the excess is 0."""
     if excess <= 0:
         return np.inf
-    scale = 8 * sigma**2 / excess**2
+    scale = 8 * sigma**2 / min(excess, 2 * sigma) ** 2
     n = 1e3
     for _ in range(MAX_ITERATIONS):
-        previous, n = n, scale * (np.log(n_arms) + 2 * np.log(max(n, 1.0)))
-        if abs(n - previous) <= 1e-12 * max(n, 1.0):
+        previous, n = n, scale * (np.log(n_arms) + 2 * np.log(n))
+        if abs(n - previous) <= 1e-12 * n:
             break
-    return max(n, 1.0) + scale
+    return n + scale
 
 
 def regret_bound(means: ArrayLike, threshold: float, sigma: float = 0.5) -> float:
@@ -67,6 +72,11 @@ def regret_bound(means: ArrayLike, threshold: float, sigma: float = 0.5) -> floa
     -------
     The bound; infinite if no arm exceeds S (the regret then grows like ln T), 0 if no arm lies below it.
 
+    Raises
+    ------
+    ValueError
+        If a mean is not finite, S is not a number, or sigma is not positive.
+
     Examples
     --------
     >>> round(regret_bound([0.6] + 9 * [0.3], 0.5), 1)
@@ -75,6 +85,8 @@ def regret_bound(means: ArrayLike, threshold: float, sigma: float = 0.5) -> floa
     means = np.asarray(means, dtype=float)
     if means.ndim != 1 or means.size == 0 or not np.isfinite(means).all():
         raise ValueError("means must be a non-empty list of finite numbers, one an arm")
+    if np.isnan(threshold):
+        raise ValueError("threshold is not a number (NaN); pass the mean reward that is good enough")
     _positive(sigma=sigma)
     gaps = means.max() - means
     bad = means < threshold
@@ -86,12 +98,12 @@ def regret_bound(means: ArrayLike, threshold: float, sigma: float = 0.5) -> floa
     satisficing = np.array([_satisficing_pulls(m - threshold, n_arms, sigma) for m in means[~bad]])
     u = 1e3
     for _ in range(MAX_ITERATIONS):
-        pulls = _uncertain_pulls(u, gaps, n_arms, sigma)
+        pulls = _uncertain_pulls(u, gaps, bad, sigma)
         previous, u = u, n_arms + pulls[bad].sum() + np.minimum(pulls[~bad], satisficing).sum()
         if abs(u - previous) <= 1e-12 * u:
             break
-    pulls = _uncertain_pulls(u, gaps[bad], n_arms, sigma)
-    return float(gaps[bad] @ (pulls + np.pi**2 / (6 * n_arms)))
+    pulls = _uncertain_pulls(u, gaps, bad, sigma)
+    return float(gaps[bad] @ (pulls[bad] + np.pi**2 / (6 * n_arms)))
 
 
 def lower_bound(n_arms: int, gap: float, excess: float, sigma: float = 0.5) -> float:
@@ -99,6 +111,17 @@ def lower_bound(n_arms: int, gap: float, excess: float, sigma: float = 0.5) -> f
 
     With A = (K-1) sigma^2/(2 Delta) and C = Delta sigma^2/(16 e Delta_*^2) the root of R = A ln(C/R) is A W(C/A), W being
     Lambert's function.
+
+    Parameters
+    ----------
+    n_arms : K
+    gap, excess : Delta and Delta_*, in the rewards' unit; gap > excess, or the other arms would be good enough too
+    sigma : standard deviation of the Gaussian rewards
+
+    Raises
+    ------
+    ValueError
+        On fewer than 2 arms, numbers that are not positive, or a gap that does not exceed the excess.
 
     Examples
     --------
@@ -108,6 +131,8 @@ def lower_bound(n_arms: int, gap: float, excess: float, sigma: float = 0.5) -> f
     if n_arms < 2:
         raise ValueError(f"the lower bound needs at least 2 arms, got {n_arms}")
     _positive(gap=gap, excess=excess, sigma=sigma)
+    if gap <= excess:
+        raise ValueError(f"the lower bound needs a gap above the excess, got gap {gap:g} and excess {excess:g}")
     a = (n_arms - 1) * sigma**2 / (2 * gap)
     c = gap * sigma**2 / (16 * np.e * excess**2)
     return float(a * lambertw(c / a).real)
