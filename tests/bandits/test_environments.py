@@ -103,6 +103,7 @@ def test_gymnasium_episode():
         (lambda: env.GaussianBandit([0.1], np.nan), "the threshold of gaussian is not a number"),
         (lambda: env.BernoulliBandit([0.1, 1.2], 0.5), "mean of arm 1 is 1.2, but rewards in"),
         (lambda: env.BetaBandit([0.0, 0.5], 0.5), "strictly between 0 and 1; use BernoulliBandit"),
+        (lambda: env.GaussianBandit([0.1, 0.2], 0.5, labels=["a"]), "has 2 arms and 1 labels"),
         (lambda: env.RareBandit([0.1], 0.5, p=0.7), "p must lie strictly between 0 and 1/2, got 0.7"),
         (lambda: env.ReplayBandit({"a": [1.0]}, 0.5), "rewards of at least 2 arms, got 1"),
         (lambda: env.ReplayBandit({"a": [1.0], "b": []}, 0.5), "arm 'b' needs a non-empty list"),

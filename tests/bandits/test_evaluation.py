@@ -111,6 +111,16 @@ def test_timeline_agrees_with_the_runs_it_is_one_of():
             found.timeline("ucb")
 
 
+def test_timeline_of_a_simulation_is_its_run_0_draw_by_draw():
+    """Thompson draws at random in every round, so other random numbers would be found out."""
+    means = pd.Series([0.30, 0.35, 0.40], index=["a", "b", "c"])
+    found = evaluation.simulated(means, ["uncertain-ts"], 0.9, name="x", runs=2, horizon=300, seed=7)
+    timeline = found.timeline("uncertain-ts")
+    last = timeline[timeline["mark"] == 300].set_index("arm")
+    run = found.frame[(found.frame["run"] == 0) & (found.frame["mark"] == 300)].iloc[0]
+    assert (last["pulls"] * (0.40 - means)).sum() == pytest.approx(run["regret"])
+
+
 def test_short_logs_are_not_ranked():
     with pytest.raises(
         ValueError, match=r"below 30 for each of the 3 arms \(90\); policies are not ranked on so little"

@@ -128,9 +128,7 @@ def digits_correct() -> tuple[tuple[str, ...], np.ndarray]:
 def digits_router(threshold: float = 0.9) -> Bandit:
     """Which classifier is accurate enough? Arms are ten classifiers, a pull asks one about a random held-out digit."""
     labels, correct = digits_correct()
-    bandit = BernoulliBandit(correct.mean(axis=0), threshold, name=f"digits-router {threshold:g}")
-    object.__setattr__(bandit, "labels", labels)
-    return bandit
+    return BernoulliBandit(correct.mean(axis=0), threshold, name=f"digits-router {threshold:g}", labels=labels)
 
 
 def write_digits_log(path: str | Path, *, rows: int = LOG_ROWS, seed: int = 0) -> pd.DataFrame:

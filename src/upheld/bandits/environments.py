@@ -83,6 +83,8 @@ class Bandit:
     def __post_init__(self) -> None:
         if not self.labels:
             object.__setattr__(self, "labels", tuple(range(len(self.means))))
+        if len(self.labels) != len(self.means):
+            raise ValueError(f"{self.name} has {len(self.means)} arms and {len(self.labels)} labels; give one an arm")
         if np.isnan(self.threshold):
             raise ValueError(f"the threshold of {self.name} is not a number")
 
@@ -139,12 +141,20 @@ class GaussianBandit(Bandit):
 
     family = "gaussian"
 
-    def __init__(self, means: ArrayLike, threshold: float, *, sd: float = 0.5, name: str = "gaussian") -> None:
+    def __init__(
+        self,
+        means: ArrayLike,
+        threshold: float,
+        *,
+        sd: float = 0.5,
+        name: str = "gaussian",
+        labels: Sequence[Hashable] = (),
+    ) -> None:
         means = _checked(means, "real")
         if not (np.isfinite(sd) and sd > 0):
             raise ValueError(f"sd must be a positive number, got {sd}")
         params = np.stack([means, np.full(means.size, sd), np.zeros(means.size)])
-        super().__init__(means, float(threshold), sd, sd, name, GAUSSIAN, params)
+        super().__init__(means, float(threshold), sd, sd, name, GAUSSIAN, params, labels=tuple(labels))
 
 
 class BernoulliBandit(Bandit):
@@ -152,10 +162,12 @@ class BernoulliBandit(Bandit):
 
     family = "bernoulli"
 
-    def __init__(self, means: ArrayLike, threshold: float, *, name: str = "bernoulli") -> None:
+    def __init__(
+        self, means: ArrayLike, threshold: float, *, name: str = "bernoulli", labels: Sequence[Hashable] = ()
+    ) -> None:
         means = _checked(means, "unit")
         params = np.stack([means, np.ones(means.size), np.zeros(means.size)])
-        super().__init__(means, float(threshold), 0.5, 0.5, name, TWO_POINT, params, bounded=True)
+        super().__init__(means, float(threshold), 0.5, 0.5, name, TWO_POINT, params, labels=tuple(labels), bounded=True)
 
 
 class BetaBandit(Bandit):
@@ -266,11 +278,11 @@ class RewardTable:
         if not 0 <= arm < self.bandit.n_arms:
             raise ValueError(f"arm {arm} is not one of 0 ... {self.bandit.n_arms - 1}")
         self.pulls[arm] += 1
-        return float(rewards(self.bandit, self._keys[arm : arm + 1], self.pulls[arm : arm + 1], np.array([arm]))[0])
+        return float(rewards(self.bandit, self._keys[arm], self.pulls[arm], arm))
 
 
-def rewards(bandit: Bandit, keys: np.ndarray, pull: np.ndarray, arm: np.ndarray) -> np.ndarray:
-    """(R,) rewards of pull number `pull` (from 1) of `arm`, whose key is in `keys`."""
+def rewards(bandit: Bandit, keys: Any, pull: Any, arm: Any) -> np.ndarray:
+    """(R,) rewards of pull number `pull` (from 1) of `arm`, whose key is in `keys`; or one, of numbers."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = uniform(keys, np.asarray(pull, dtype=np.uint64))
         a, b, c = bandit.params[:, arm]

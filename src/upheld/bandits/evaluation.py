@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -99,14 +99,15 @@ class Evaluation:
         -------
         One row a mark and arm: ``mark``, ``arm``, ``pulls``, ``lower`` (the certificate's lower bound), ``certified``.
         """
-        key = int(run_keys(self.seed, DECISIONS, np.array([0]))[0])
-        labels = self.source.labels
+        # A replay gives each run a seed of its own; run 0 of a simulation decides as a policy with its seed does.
+        replay = self.kind == "replay"
+        seed = int(run_keys(self.seed, DECISIONS, np.array([0]))[0]) if replay else self.seed
         extra = {"sigma": self.sigma} if takes_sigma(policy) else {}
-        played = make(policy, labels, self.threshold, random_state=key, **extra)
+        played = make(policy, self.source.labels, self.threshold, random_state=seed, **extra)
         if not isinstance(played, UncertainUCB):
             raise ValueError(f"{policy} certifies nothing; name a policy that starts with uncertain")
         rounds = (
-            walk(played, self.source, self.source.open_rows(key))
+            walk(played, self.source, self.source.open_rows(seed))
             if isinstance(self.source, Log)
             else _pulls(played, self.source, self.seed)
         )
@@ -219,9 +220,11 @@ def simulated(
             f"{name}: the mean {means[outside].iloc[0]:g} of arm {means.index[outside][0]!r} lies outside [0, 1], so its "
             "rewards cannot be 0 and 1; pass --sigma, their standard deviation"
         )
-    bandit: Bandit = BernoulliBandit(means, threshold) if sigma is None else GaussianBandit(means, threshold, sd=sigma)
-    law = "0/1 rewards" if sigma is None else f"Gaussian rewards, sigma {sigma:g}"
-    object.__setattr__(bandit, "labels", tuple(means.index))
+    if sigma is None:
+        law, bandit = "0/1 rewards", cast(Bandit, BernoulliBandit(means, threshold, labels=list(means.index)))
+    else:
+        law = f"Gaussian rewards, sigma {sigma:g}"
+        bandit = GaussianBandit(means, threshold, sd=sigma, labels=list(means.index))
     arms = pd.DataFrame(
         {
             "arm": pd.Series(list(means.index), dtype=object),
