@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -85,8 +84,8 @@ def recovered(method: str, selected: BoolArray, hubs: BoolArray) -> Iterator[Mea
 
 
 def fit_jic(networks: HubNetworks, **parameters: object) -> tuple[JointHubs, float]:
-    """The method with its defaults, and the seconds of one fit; a first fit pays for what is loaded and compiled."""
-    JointHubs(**parameters).fit_many(networks.Xs)  # type: ignore[arg-type]
+    """The method, and the seconds of one fit; what is loaded at the first is paid for on a few variables, as with the rivals."""
+    JointHubs().fit_many([X[:, :6] for X in networks.Xs])
     start = time.perf_counter()
     fitted = JointHubs(**parameters).fit_many(networks.Xs)  # type: ignore[arg-type]
     return fitted, time.perf_counter() - start
@@ -148,6 +147,7 @@ RACE = Experiment(
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 180, Scale.STANDARD: 1800, Scale.FULL: 7200},
 )
 
+DESIGN = ("p", "n", "r1")
 AUTHORS_PROTOCOL = tuple(f"{name}, intersection" for name in INVERSE_COMPONENTS) + tuple(
     f"{name}, ic, intersection" for name in GRAPHICAL_LASSOS
 )
@@ -399,9 +399,7 @@ def measure_certificate(trial: Trial) -> Iterator[Measurement]:
     networks = networks_of(trial)
     S = [np.corrcoef(X, rowvar=False) for X in networks.Xs]
     s = int(np.sqrt(networks.n_variables))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        theirs = joint_eigenspace(S, s, solver="stiefel", random_state=trial.rng("starts"))
+    theirs = joint_eigenspace(S, s, solver="stiefel", random_state=trial.rng("starts"))
     ours = joint_eigenspace(S, s)
     yield Measurement("jic", "certified", float(ours.relative_gap <= 1e-3))
     yield Measurement("jic", "objective over bound", ours.upper / ours.lower)
@@ -428,14 +426,14 @@ CLAIMS = [
         "criterion, hubs of every group intersected",
         reported="F 0.73 at K = 3, p = 100, n = 50 (second-hand)",
         experiment=RACE,
-        rule=Superior("F", ours="jic", rivals=AUTHORS_PROTOCOL, per=("n",)),
+        rule=Superior("F", ours="jic", rivals=AUTHORS_PROTOCOL, per=DESIGN),
     ),
     Claim(
         "hubs.beats-tuned",
         "it also does when the rivals are tuned by cross-validation and take the better of two selection rules",
         reported=None,
         experiment=RACE,
-        rule=Superior("F", ours="jic", rivals=CAREFUL_USER, per=("n",)),
+        rule=Superior("F", ours="jic", rivals=CAREFUL_USER, per=DESIGN),
         ours=True,
         note="The authors' protocol leaves the lassos with empty networks at n <= p; this is the race without that handicap.",
     ),
@@ -444,7 +442,7 @@ CLAIMS = [
         "it also ranks the common hubs higher, whatever the threshold",
         reported=None,
         experiment=RACE,
-        rule=Superior("AUC", ours="jic", rivals=RANKINGS, per=("n",)),
+        rule=Superior("AUC", ours="jic", rivals=RANKINGS, per=DESIGN),
         ours=True,
     ),
     Claim(
@@ -507,7 +505,7 @@ CLAIMS = [
         reported="recovers hubs without estimating all networks",
         experiment=RACE,
         rule=Superior(
-            "seconds, one fit", ours="jic", rivals=GRAPHICAL_LASSOS, relative=True, lower_is_better=True, per=("n",)
+            "seconds, one fit", ours="jic", rivals=GRAPHICAL_LASSOS, relative=True, lower_is_better=True, per=DESIGN
         ),
     ),
     Claim(
@@ -557,7 +555,8 @@ CLAIMS = [
                 AtMost(Share("reaches the strongest gene", "rotated"), 0.05),
             )
         ),
-        note="The resamples are splits of the same 83 tumours: the intervals speak of these tumours, not of others like them.",
+        note="The resamples are splits of the same 83 tumours: the intervals speak of these tumours, not of others like them. A gene "
+        "stands out if the interval of its family-wise p-value lies below 0.05, which asks more than the p-value itself.",
     ),
     Claim(
         "hubs.biology",
