@@ -60,10 +60,12 @@ def test_replay_bandit_resamples_the_logged_rewards():
 def test_regret_gaps():
     bandit = env.GaussianBandit([0.7, 0.55, 0.3], 0.5)
     assert bandit.gaps == pytest.approx([0, 0.15, 0.4])
-    assert bandit.threshold_gaps == pytest.approx([0, 0, 0.2])
-    assert bandit.refined_gaps == pytest.approx([0, 0, 0.4])
+    assert bandit.costs["regret"] == pytest.approx([0, 0.15, 0.4])
+    assert bandit.costs["regret_threshold"] == pytest.approx([0, 0, 0.2])
+    assert bandit.costs["regret_refined"] == pytest.approx([0, 0, 0.4])
     hopeless = env.GaussianBandit([0.4, 0.3], 0.5)
-    assert hopeless.refined_gaps == pytest.approx(hopeless.gaps)
+    assert hopeless.costs["regret_refined"] == pytest.approx([0, 0.1])
+    assert hopeless.costs["regret_threshold"] == pytest.approx([0, 0.1])
 
 
 def test_rewards_do_not_depend_on_the_order_of_pulls():

@@ -252,7 +252,7 @@ def test_step_by_step_and_simulation_are_the_same_policy(name):
         arm = policy.select()
         policy.update(arm, table.pull(arm))
         if t in (50, 150, 300):
-            regret.append(float(table.pulls @ bandit.refined_gaps))
+            regret.append(float(table.pulls @ bandit.costs["regret_refined"]))
     assert results.regret_refined[0, 0, 0] == pytest.approx(regret)
     assert list(results.pulls[0, 0, 0]) == list(table.pulls)
     assert results.last_arm[0, 0, 0] == arm

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from upheld.bandits import data, policies, simulate, theory
-from upheld.bandits.environments import BernoulliBandit, GaussianBandit, with_law
-from upheld.bandits.simulate import REGRETS
+from upheld.bandits.environments import REGRETS, BernoulliBandit, GaussianBandit, with_law
 
 ARRAYS = (*REGRETS, "uncertain_rounds", "certified_arm", "pulls", "stopped_at", "last_bad_pull", "last_arm")
 RULES = [name for name in policies.names() if not name.startswith("mabwiser")]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 GAUSSIAN, TWO_POINT, TABLE = 0, 1, 2
 BETA_CELLS = 4096
+REGRETS = ("regret", "regret_threshold", "regret_refined")
 
 
 @elementwise
@@ -49,6 +50,18 @@ def reward_table(u: Any, a: Any, b: Any, c: Any, table: Any) -> Any:
 
 
 REWARD_LAWS = (reward_gaussian, reward_two_point, reward_table)
+
+
+def regret_per_pull(means: np.ndarray, threshold: float) -> dict[str, np.ndarray]:
+    """(K,) what a pull of each arm adds to each of the `REGRETS`, Delta_i being the gap to the best mean.
+
+    regret            Delta_i
+    regret_threshold  max(0, min(S, best mean) - mean_i)            Michel, Hajiabolhassan & Ortner (2023)
+    regret_refined    Delta_i if mean_i < S, else 0
+    """
+    gaps = means.max() - means
+    below = np.maximum(0.0, min(threshold, means.max()) - means)
+    return dict(zip(REGRETS, (gaps, below, np.where(means < threshold, gaps, 0.0)), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +91,6 @@ class Bandit:
     labels: tuple[Hashable, ...] = ()
     bounded: bool = False
 
-    family: ClassVar[str] = "bandit"
-
     def __post_init__(self) -> None:
         if not self.labels:
             object.__setattr__(self, "labels", tuple(range(len(self.means))))
@@ -95,22 +106,17 @@ class Bandit:
     @property
     def gaps(self) -> np.ndarray:
         """(K,) Delta_i, from the best mean."""
-        return np.asarray(self.means.max() - self.means)
+        return self.costs["regret"]
 
     @property
-    def threshold_gaps(self) -> np.ndarray:
-        """(K,) max(0, min(S, best mean) - mean)."""
-        return np.asarray(np.maximum(0.0, min(self.threshold, self.means.max()) - self.means))
+    def costs(self) -> dict[str, np.ndarray]:
+        """What a pull of each arm adds to each regret, see `regret_per_pull`."""
+        return regret_per_pull(self.means, self.threshold)
 
     @property
     def bad(self) -> np.ndarray:
         """(K,) whether the arm's mean lies below S."""
         return np.asarray(self.means < self.threshold)
-
-    @property
-    def refined_gaps(self) -> np.ndarray:
-        """(K,) Delta_i for arms below S, 0 for satisficing ones."""
-        return np.where(self.bad, self.gaps, 0.0)
 
     def table_of_run(self, seed: int, run: int = 0) -> RewardTable:
         """The rewards of run `run` under `seed`, to be pulled one at a time."""
@@ -139,8 +145,6 @@ class GaussianBandit(Bandit):
     [-0.423, 0.427, 0.996]
     """
 
-    family = "gaussian"
-
     def __init__(
         self,
         means: ArrayLike,
@@ -160,8 +164,6 @@ class GaussianBandit(Bandit):
 class BernoulliBandit(Bandit):
     """0/1 rewards; policies are told sigma = 1/2."""
 
-    family = "bernoulli"
-
     def __init__(
         self, means: ArrayLike, threshold: float, *, name: str = "bernoulli", labels: Sequence[Hashable] = ()
     ) -> None:
@@ -175,8 +177,6 @@ class BetaBandit(Bandit):
 
     The law is cut into 4096 cells of equal probability and each is replaced by its mean, so the arm's mean is exact.
     """
-
-    family = "beta"
 
     def __init__(self, means: ArrayLike, threshold: float, *, concentration: float = 2.0, name: str = "beta") -> None:
         means = _checked(means, "unit")
@@ -211,8 +211,6 @@ class RareBandit(Bandit):
     Saul 1998). A stress test of the assumption, not a case in which any of them has a guarantee.
     """
 
-    family = "rare"
-
     def __init__(
         self, means: ArrayLike, threshold: float, *, sd: float = 0.5, p: float = 0.02, name: str = "rare"
     ) -> None:
@@ -234,8 +232,6 @@ class ReplayBandit(Bandit):
     threshold : S
     sigma : constant that policies are told; None takes 1/2 and requires rewards in [0, 1]
     """
-
-    family = "replay"
 
     def __init__(
         self,

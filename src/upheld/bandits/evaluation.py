@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from upheld.bandits.environments import Bandit, BernoulliBandit, GaussianBandit
+from upheld.bandits.environments import REGRETS, Bandit, BernoulliBandit, GaussianBandit
 from upheld.bandits.policies import make
 from upheld.bandits.policy import Policy, UncertainUCB
 from upheld.bandits.replay import Log, bootstrap_bandit, replay, takes_sigma, walk
-from upheld.bandits.simulate import REGRETS, simulate
+from upheld.bandits.simulate import simulate
 from upheld.bandits.streams import DECISIONS, run_keys
 
 MARKS_PER_DECADE = 40

@@ -56,9 +56,5 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         arm = int(action)
         reward = self._table.pull(arm)
         self._pulls += 1
-        info = {
-            "regret": float(self.bandit.gaps[arm]),
-            "regret_threshold": float(self.bandit.threshold_gaps[arm]),
-            "regret_refined": float(self.bandit.refined_gaps[arm]),
-        }
+        info = {name: float(cost[arm]) for name, cost in self.bandit.costs.items()}
         return np.int64(0), reward, False, self._pulls >= self.horizon, info

@@ -9,7 +9,7 @@
     Thompson         a draw from N(m, sigma^2 / n), or from Beta(1 + successes, 1 + failures)               (3-TS)
 
 The clock of an arm is w_i = max(u, n_i). L increases in w, so L(w_i) is the larger of L(u), taken once a round, and
-`own_level`, taken once a pull and only while n_i > u: the index costs one logarithm a round, not one an arm.
+the arm's own level, taken once a pull and only while n_i > u: the index costs one logarithm a round, not one an arm.
 """
 
 from __future__ import annotations

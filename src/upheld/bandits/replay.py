@@ -20,11 +20,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from upheld.bandits.environments import ReplayBandit
+from upheld.bandits.environments import ReplayBandit, regret_per_pull
 from upheld.bandits.policies import REGISTRY, RulePolicy, get, make, names
 from upheld.bandits.policy import Policy
 from upheld.bandits.rule import Rule, State, decide, observe, uncertain_runs
-from upheld.bandits.simulate import REGRETS
 from upheld.bandits.streams import DECISIONS, child, run_keys
 
 UNIFORMITY_LEVEL = 1e-6
@@ -180,7 +179,7 @@ def replay(
     common = int(min(trace.length.min() for trace in traces.values()))
     decades = np.geomspace(1, max(common, 1), int(MARKS_PER_DECADE * np.log10(max(common, 1))) + 2)
     marks = np.unique(np.round(decades).astype(np.int64))
-    costs = _cost_per_pull(rows.means().to_numpy(), threshold)
+    costs = regret_per_pull(rows.means().to_numpy(), threshold)
     return ReplayResults(
         pd.concat([_ends(label, trace, rows, costs, common) for label, trace in traces.items()], ignore_index=True),
         pd.concat([_marked(label, trace, costs, marks) for label, trace in traces.items()], ignore_index=True),
@@ -342,13 +341,6 @@ def _assembled(steps: list[tuple[np.ndarray, ...]], length: np.ndarray, total: n
         for array, value in zip((arm, certified, clock), values, strict=True):
             array[run, step] = value
     return _Trace(arm, certified, clock, length, total)
-
-
-def _cost_per_pull(means: np.ndarray, threshold: float) -> dict[str, np.ndarray]:
-    """(K,) what a pull of each arm adds to each of the three regrets."""
-    gaps = means.max() - means
-    threshold_gaps = np.maximum(0, min(threshold, means.max()) - means)
-    return dict(zip(REGRETS, (gaps, threshold_gaps, np.where(means < threshold, gaps, 0.0)), strict=True))
 
 
 def _ends(label: str, trace: _Trace, rows: Log, costs: dict[str, np.ndarray], common: int) -> pd.DataFrame:

@@ -25,12 +25,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from upheld.bandits.environments import Bandit, RewardTable, rewards
+from upheld.bandits.environments import REGRETS, Bandit, RewardTable, rewards
 from upheld.bandits.policies import REGISTRY, Policy, Rule, RulePolicy, get, names
 from upheld.bandits.rule import State, decide, observe, uncertain_runs
 from upheld.bandits.streams import DECISIONS, REWARDS, arm_keys, child, run_keys
 
-REGRETS = ("regret", "regret_threshold", "regret_refined")
 OMITTED_REGRET = 1e-3
 CHUNK = 256  # runs simulated together, which bounds memory
 MARKS_PER_DECADE = 20
@@ -189,9 +188,9 @@ def simulate(
         else:
             _play_steps(spec, bandit, horizon, grid, seed, rows, record)
         at = (p, i, slice(first, first + rows.size))
-        for name, gap in zip(REGRETS, (bandit.gaps, bandit.threshold_gaps, bandit.refined_gaps), strict=True):
+        for name, cost in bandit.costs.items():
             # one sum in arm order, so that engines and array layouts cannot differ in rounding
-            out[name][at] = sum(record.pulls[..., k] * gap[k] for k in range(bandit.n_arms))
+            out[name][at] = sum(record.pulls[..., k] * cost[k] for k in range(bandit.n_arms))
         out["pulls"][at][:, : bandit.n_arms] = record.pulls[:, -1]
         out["uncertain_rounds"][at] = record.clock
         out["certified_arm"][at] = record.certified
