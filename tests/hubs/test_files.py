@@ -90,7 +90,14 @@ def test_one_anndata_or_parquet_file_per_group(tmp_path, frame):
         ("arm,g1\na,1\n", {"groups": "zzz"}, "its first columns are 'arm', 'g1'"),
         ("arm,g1\na,1\n", {"index": "id"}, "no index column 'id'"),
         ("arm,g1\n", {}, "holds no rows"),
-        ("", {}, "is not a table"),
+        ("", {}, "is empty; expected a header line"),
+        ("arm;g1;g2\na;1,5;2\n", {}, r"separated by ';', but its ending says ','; save it as CSV with commas"),
+        ("arm\tg1\na\t1\n", {}, r"separated by '\\t', but its ending says ','"),
+        ("arm,g1\na,1,2,3\n", {}, "row 1 of .* has 2 cells more than the header"),
+        ("arm,\x1b[31mg1\na,1\n", {}, r"column '\\x1b\[31mg1' of .* holds a control character; rename it"),
+        ("arm,g1\n\x1b[2J,1\n", {}, r"group '\\x1b\[2J' of .* holds a control character; rename it"),
+        ("arm," + 200_000 * "g" + "\na,1\n", {}, "field larger than field limit"),
+        ("arm,g1\na,1\n", {"index": "arm"}, "cannot hold the groups and the sample names"),
         ("arm,g1\na,1\nb,2,3,4\n", {}, "is not a table separated by ','"),
         ("arm\na\n", {}, "no variables beside the group column 'arm'"),
         ("arm,g1\na,1\n", {"layer": "raw"}, "only .h5ad files do"),
@@ -109,3 +116,12 @@ def test_missing_file_and_unknown_ending(tmp_path):
     (tmp_path / "x.xlsx").write_text("")
     with pytest.raises(ValueError, match=r"ending '.xlsx'; use .csv"):
         load_table(tmp_path / "x.xlsx", groups="arm")
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_an_archive_that_was_cut_short_is_named(tmp_path, frame, labels, ending):
+    path = tmp_path / f"x.csv{ending}"
+    pd.concat([labels, frame], axis=1).to_csv(path, index=False)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=rf"x\.csv{ending} is cut short or no {ending} file"):
+        load_table(path, groups="arm")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from upheld.hubs.samples import check_numeric, split_by_group, stack_groups
+from upheld.hubs.samples import check_numeric, check_samples, split_by_group, stack_groups
 
 
 def test_rows_go_to_their_group_in_sorted_order():
@@ -34,3 +34,12 @@ def test_no_groups_and_bad_table_are_named():
         stack_groups([])
     with pytest.raises(ValueError, match="group 'right': column 'b' is not numeric"):
         stack_groups({"left": pd.DataFrame({"b": [1.0]}), "right": pd.DataFrame({"b": ["x"]})})
+
+
+@pytest.mark.parametrize("unit", [1e308, 1e200, 1e-200])
+def test_values_whose_squares_leave_double_precision_are_named(unit):
+    X = np.random.default_rng(0).uniform(-1, 1, (20, 3))
+    X[:, 1] *= unit
+    samples = stack_groups({"left": pd.DataFrame(X, columns=["a", "b", "c"])})
+    with pytest.raises(ValueError, match=r"column 'b' in group 'left' has values up to .*; measure it in another unit"):
+        check_samples(samples)

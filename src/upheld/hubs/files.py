@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import difflib
 import lzma
-from collections.abc import Sequence
+import re
+import zlib
+from collections.abc import Iterable, Sequence
 from gzip import open as open_gzip
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,6 +16,7 @@ import pandas as pd
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 COMPRESSED = (".gz", ".xz")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def load_table(
@@ -31,15 +34,22 @@ def load_table(
     Raises
     ------
     ValueError
-        If the file cannot be read as a table, bears a column name twice, or lacks a column that was named.
+        If the file cannot be read as a table, bears a column name twice, lacks a column that was named, or a name holds a
+        control character.
     FileNotFoundError
         If there is no such file.
     """
+    if index == groups:
+        raise ValueError(
+            f"column {groups!r} of {path} cannot hold the groups and the sample names; leave out the index"
+        )
     table, labels = _read(Path(path), groups, index, layer)
+    _check_printable(path, "column", table.columns)
     if labels is None:
         labels = table.pop(_column(table, groups, path, "group"))
     if table.shape[1] == 0:
         raise ValueError(f"{path} holds no variables beside the group column {groups!r}")
+    _check_printable(path, "group", labels.unique())
     return table, labels
 
 
@@ -59,6 +69,7 @@ def load_files(
         if label in tables:
             raise ValueError(f"two files are named {label!r}; the file name labels the group, so rename one of them")
         tables[label] = _read(path, None, index, layer)[0]
+        _check_printable(path, "column", tables[label].columns)
     return tables
 
 
@@ -93,17 +104,41 @@ def _read(
 
 
 def _read_text(path: Path, separator: str) -> pd.DataFrame:
-    with _open(path) as file:
-        header = next(csv.reader(file, delimiter=separator), [])
+    try:
+        with _open(path) as file:
+            _check_header(next(csv.reader(file, delimiter=separator), []), path, separator)
+        table = pd.read_csv(path, sep=separator)
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(f"{path} is empty; expected a header line and one sample a row below it") from error
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise ValueError(f"{path} is not a table separated by {separator!r}: {error}") from error
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"{path} is cut short or no {path.suffix} file ({error}); compress it again") from error
+    if isinstance(table.index, pd.MultiIndex):  # pandas would take the surplus for names of the rows
+        more = table.index.nlevels
+        raise ValueError(f"row 1 of {path} has {more} cells more than the header; name every column, or mend the row")
+    return table
+
+
+def _check_header(header: Sequence[str], path: Path, separator: str) -> None:
     seen: set[str] = set()
     for name in header:
         if name in seen:
             raise ValueError(f"column {name!r} occurs more than once in {path}; rename or drop the duplicates")
         seen.add(name)
-    try:
-        return pd.read_csv(path, sep=separator)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"{path} is not a table separated by {separator!r}: {error}") from error
+    other = next((sign for sign in "\t;," if len(header) == 1 and sign in header[0]), None)
+    if other:
+        raise ValueError(
+            f"{path} is separated by {other!r}, but its ending says {separator!r}; "
+            "save it as CSV with commas and decimal points, or with tabs as .tsv"
+        )
+
+
+def _check_printable(path: str | Path, what: str, names: Iterable[object]) -> None:
+    """Refuse names that would command the terminal that shows them, and that no SVG can hold."""
+    for name in names:
+        if UNPRINTABLE.search(str(name)):
+            raise ValueError(f"{what} {str(name)!r} of {path} holds a control character; rename it")
 
 
 def _open(path: Path) -> TextIO:

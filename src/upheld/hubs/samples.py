@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 FloatArray = NDArray[np.float64]
 
 MIN_SAMPLES = 3
+LEAST_VARIANCE = 1e-150  # below it, and above its inverse, products of two variances leave double precision
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,20 @@ def check_samples(samples: Samples) -> None:
                 f"too few samples{where}: n_samples = {len(X)}, at least {MIN_SAMPLES} are needed; "
                 "merge small groups or drop them"
             )
-        constant = np.ptp(X, axis=0) <= 1e-14 * np.abs(X).max(axis=0)
+        largest = np.abs(X).max(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            constant = np.ptp(X, axis=0) <= 1e-14 * largest
+            variance = X.var(axis=0)
         if constant.any():
             j = int(constant.argmax())
             raise ValueError(
                 f"{samples.variable(j)} is constant{where} ({len(X)} samples; {int(constant.sum())} such columns); "
                 "drop it, as it has no correlations there"
+            )
+        extreme = ~((variance > LEAST_VARIANCE) & (variance < 1 / LEAST_VARIANCE))
+        if extreme.any():
+            j = int(extreme.argmax())
+            raise ValueError(
+                f"{samples.variable(j)}{where} has values up to {largest[j]:.3g}, too extreme for their squares to be "
+                "computed; measure it in another unit"
             )
