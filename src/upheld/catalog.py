@@ -117,7 +117,7 @@ def _declared(entry: importlib.metadata.EntryPoint) -> Method:
     """The method that another package declares."""
     try:
         method = entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever another package does when it is imported
         raise ValueError(
             f"{_origin(entry)} declares a method that cannot be loaded ({error}); mend or uninstall it"
         ) from error

@@ -92,6 +92,8 @@ def test_what_is_not_installed_is_named_with_the_line_that_brings_it(tmp_path):
     [
         ("nosuch_module:METHOD", None, "cannot be loaded (No module named 'nosuch_module'); mend or uninstall it"),
         ("odd:METHOD", "", "cannot be loaded (module 'odd' has no attribute 'METHOD'); mend or uninstall it"),
+        ("odd:METHOD", "METHOD = (", "cannot be loaded ('(' was never closed (odd.py, line 1)); mend or uninstall it"),
+        ("odd:METHOD", "METHOD = 1 / 0", "cannot be loaded (division by zero); mend or uninstall it"),
         (
             "odd:METHOD",
             "METHOD = 3",
@@ -145,3 +147,40 @@ def test_a_traceback_is_to_be_had(upheld: Command):
 def test_it_runs_in_a_folder_that_cannot_be_written(site: Path):
     done = Command(Path("/proc"), site)()
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_the_shell_closed(upheld: Command, closed):
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *upheld.line("show", "mom")]
+    done = subprocess.run(shell, cwd=upheld.folder, env=upheld.variables(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("median" in done.stdout.lower()) == (">&- 2" not in closed and closed != ">&-")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_that_cannot_be_written(upheld: Command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            upheld.line("--json"),
+            cwd=upheld.folder,
+            env=upheld.variables(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "upheld: No space left on device, while reading or writing; is there room, and is the place yours?\n"
+    )
+
+
+def test_a_terminal_of_few_letters_gets_escapes(upheld: Command):
+    done = upheld("show", "hubs", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+
+
+def test_a_name_commands_no_terminal(upheld: Command):
+    assert refused(upheld("show", "\x1b[2Jhubs")).startswith(r"no method '\x1b[2Jhubs'; there are hubs")
+    assert refused(upheld("report", "--ledger", "\x1b[2Jno")).startswith(r"there is no ledger \x1b[2Jno yet")

@@ -459,3 +459,8 @@ def test_default_limits_fit_in_the_machine() -> None:
     assert pool.workers >= 1
     assert 0.2 * psutil.virtual_memory().total / pool.workers < pool.memory_limit
     assert pool.workers * pool.memory_limit <= 0.9 * psutil.virtual_memory().total
+
+
+def test_more_workers_than_the_memory_holds_are_refused():
+    with pytest.raises(ValueError, match=r"9{20} workers would have less than 64 MiB .* each; take at most \d+"):
+        LocalPool(int("9" * 20))

@@ -352,7 +352,7 @@ def refusal(run, folder, arguments):
         ("one.csv --groups site", "one.csv: all rows belong to one group, 'x' in column 'site', and common hubs take two"),
         ("few.csv --groups site", "too few samples in group 'z': n_samples = 2, at least 3 are needed"),
         ("twice.csv --groups site", "column 'c' occurs more than once in twice.csv"),
-        ("empty.csv --groups site", "empty.csv is not a table separated by ','"),
+        ("empty.csv --groups site", "empty.csv is empty; expected a header line and one sample a row below it"),
         ("header.csv --groups site", "header.csv holds no rows; expected one sample a row below a header line"),
         ("x.csv y.csv", "the columns differ across groups: group 'y' lacks 'b', compared with group 'x'"),
         ("good.csv --groups site --n-components 8", "--n-components 8 must lie between 1 and p - 1 = 7"),

@@ -51,3 +51,8 @@ def test_a_disk_that_fills_leaves_what_was_there(tmp_path: Path, monkeypatch: py
     with pytest.raises(ValueError, match=r"b\.html: No space left on device"):
         write_files(tmp_path, {"a.html": "new a", "b.html": "new b"})
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.html": "old a", "b.html": "old b"}
+
+
+def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
+    (path,) = write_files(tmp_path, {"x.json": '"bad\udcff.csv"'})
+    assert path.read_text(encoding="utf-8") == r'"bad\udcff.csv"'

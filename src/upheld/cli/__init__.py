@@ -6,9 +6,15 @@ standard error and exit code 2. ``UPHELD_TRACEBACK=1`` shows where it came from.
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
 
 import typer
 from typer import TyperException
@@ -37,8 +43,49 @@ VERBS = ("show", "run", "check", "data", "report")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 done, 1 a verdict was lost, 2 bad input, 130 stopped by Ctrl-C."""
-    sys.exit(_exit_code(sys.argv[1:] if arguments is None else list(arguments)))
+    """Run the command and exit: 0 done, 1 a verdict was lost, 2 bad input, 130 stopped by Ctrl-C or a request to end."""
+    _open_streams()
+    with _orderly_end(), warnings.catch_warnings():
+        warnings.showwarning = _remark
+        code = _exit_code(sys.argv[1:] if arguments is None else list(arguments))
+    sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Every stream is there, if only to swallow what is written: a shell may have closed it (``>&-``).
+
+    What the terminal's alphabet lacks is written as an escape; a name is no reason to lose a result.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """A request to end (SIGTERM) is like Ctrl-C, so that what is half-written is taken away."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _remark(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as one sentence, without the line of code that a user did not write."""
+    complain(f"note: {message}")
 
 
 def _exit_code(arguments: list[str]) -> int:
@@ -82,6 +129,8 @@ def _explained(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         brings = [method.install for method in catalog.methods() if error.name in method.modules()]
         return f"{error.name} is not installed; it comes with: {brings[0] if brings else f'pip install {error.name}'}"
+    if isinstance(error, OSError) and error.filename is None and error.strerror:
+        return f"{error.strerror}, while reading or writing; is there room, and is the place yours?"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}; name another file or folder, or mend this one"
     return str(error) or type(error).__name__

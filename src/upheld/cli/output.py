@@ -51,5 +51,6 @@ def written(path: Path) -> Iterator[Path]:
 
 
 def complain(sentence: str) -> None:
-    """One sentence on standard error, as it is: a file name is no markup."""
-    sys.stderr.write(f"upheld: {' '.join(sentence.split())}\n")
+    """One sentence on standard error, as it is: a file name is no markup, and commands no terminal."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in " ".join(sentence.split()))
+    sys.stderr.write(f"upheld: {shown}\n")

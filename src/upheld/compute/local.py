@@ -25,6 +25,7 @@ from upheld.compute.job import Job, Outcome, failed
 from upheld.compute.worker import ENVIRONMENT, peak_memory
 
 LOAD_LIMIT_S = 300.0  # importing a job's function is not on the job's clock, but must end
+LEAST_MEMORY = 2**26  # bytes, below which a worker cannot load what it is to call
 TICK_S = 0.5  # how soon a dead worker is noticed whose channel is held open by a process that its job left behind
 OUTPUT_BYTES = 4000  # how much of what a failed job printed is kept
 
@@ -55,10 +56,17 @@ class LocalPool:
     def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
-        if memory_limit is not None and memory_limit < 2**26:
-            raise ValueError(f"memory_limit is in bytes and must be at least {2**26} (64 MiB), got {memory_limit}")
+        if memory_limit is not None and memory_limit < LEAST_MEMORY:
+            raise ValueError(
+                f"memory_limit is in bytes and must be at least {LEAST_MEMORY} (64 MiB), got {memory_limit}"
+            )
         self.workers = workers or cores()
         self.memory_limit = memory_limit or fair_share(self.workers)
+        if self.memory_limit < LEAST_MEMORY:
+            most = fair_share(1) // LEAST_MEMORY
+            raise ValueError(
+                f"{workers} workers would have less than 64 MiB of this machine's memory each; take at most {most}"
+            )
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """Outcomes of `jobs`, as they end; see `Compute.run`."""

@@ -12,6 +12,7 @@ def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]
     """Write texts, or bytes, under their file names; returns the paths.
 
     Every content is on the disk before the first file is put in place, so a full disk leaves what was there.
+    A name that is no text (a file's, quoted) is written with escapes.
 
     Raises
     ------
@@ -24,7 +25,9 @@ def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             path = folder / name
-            waiting[path] = _beside(path, content.encode() if isinstance(content, str) else content)
+            waiting[path] = _beside(
+                path, content.encode(errors="backslashreplace") if isinstance(content, str) else content
+            )
         for path, temporary in waiting.items():
             os.replace(temporary, path)
     except OSError as error:
