@@ -79,6 +79,10 @@ def write(tmp_path, text):
         ('arm,reward\na,1\nb,"0\n', {}, "not a well-formed CSV file"),
         ("arm,reward,p\na,1,0.5\nb,0,1.5\n", {"propensity": "p"}, "row 2 of .* has p 1.5; a propensity is the prob"),
         ("arm,reward\na,1\nb,0\n", {"propensity": "p"}, "has no column 'p'"),
+        ("arm,reward\na,1\nb,1e308\n", {}, r"row 2 of .* has reward 1e\+308, too large .*; measure it in another unit"),
+        ("arm;reward\na;0,5\nb;1\n", {}, "is separated by ';'; save it as CSV, with commas and decimal points"),
+        ("arm,reward\n\x1b[31ma,1\nb,0\n", {}, r"arm '\\x1b\[31ma' of .* holds a control character; rename it"),
+        ("arm,reward\na,1\nb,0\n", {"reward": "arm"}, "column 'arm' of .* cannot hold both the arm and its reward"),
     ],
 )
 def test_bad_logs_are_named_by_row(tmp_path, text, kwargs, message):

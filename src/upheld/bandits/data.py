@@ -14,7 +14,8 @@ Families (threshold S = 1/2, sigma = 1/2, K = 10 unless said):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,8 @@ from upheld.bandits.environments import Bandit, BernoulliBandit, GaussianBandit,
 
 S = 0.5
 LOG_ROWS = 20_000
+LARGEST = 1e100  # of rewards: the sum of their squares must stay in double precision
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def small_excess(excess: float, *, gap: float = 0.3, n_arms: int = 10, law: str = "gaussian") -> Bandit:
@@ -170,6 +173,8 @@ def read_log(
         (0, 1], or fewer than 2 arms; names the row (the first data row is row 1).
     """
     table = _read_table(path)
+    if arm == reward:
+        raise ValueError(f"column {arm!r} of {path} cannot hold both the arm and its reward; name another for one of them")
     wanted = [arm, reward] + ([propensity] if propensity else [])
     _check_columns(table, wanted, path)
     if table.empty:
@@ -177,6 +182,7 @@ def read_log(
     missing = table[arm].isna().to_numpy()
     if missing.any():
         raise ValueError(f"row {_row(missing)} of {path} has no arm in column {arm!r}; fill it or drop the row")
+    _check_printable(table[arm].unique(), path)
     log = pd.DataFrame({"arm": table[arm], "reward": _numbers(table[reward], reward, path)})
     if propensity:
         log["propensity"] = _numbers(table[propensity], propensity, path)
@@ -218,6 +224,7 @@ def read_means(path: str | Path, *, arm: str = "arm", mean: str = "mean") -> pd.
         )
     if len(table) < 2:
         raise ValueError(f"{path} holds {len(table)} arm; a choice needs at least 2")
+    _check_printable(table[arm], path)
     return pd.Series(_numbers(table[mean], mean, path).to_numpy(), index=table[arm].to_numpy(), name="mean")
 
 
@@ -246,7 +253,16 @@ def _check_columns(table: pd.DataFrame, wanted: Sequence[str], path: str | Path)
         if column not in table.columns:
             near = get_close_matches(column, columns, 1) or get_close_matches(column.lower(), columns, 1)
             guess = f" (did you mean {near[0]!r}?)" if near else ""
+            if len(columns) == 1 and (other := next((sign for sign in ";\t|" if sign in columns[0]), None)):
+                raise ValueError(f"{path} is separated by {other!r}; save it as CSV, with commas and decimal points")
             raise ValueError(f"{path} has no column {column!r}{guess}; it has {', '.join(columns)}")
+
+
+def _check_printable(arms: Iterable[object], path: str | Path) -> None:
+    """Refuse labels that would command the terminal that shows them, and that no SVG can hold."""
+    for arm in arms:
+        if UNPRINTABLE.search(str(arm)):
+            raise ValueError(f"the arm {str(arm)!r} of {path} holds a control character; rename it")
 
 
 def _numbers(column: pd.Series, name: str, path: str | Path) -> pd.Series:
@@ -257,6 +273,12 @@ def _numbers(column: pd.Series, name: str, path: str | Path) -> pd.Series:
         shown = repr(value) if isinstance(value, str) else str(value)
         raise ValueError(
             f"row {_row(bad)} of {path} has {name} {shown}, which is not a finite number; correct it or drop the row"
+        )
+    extreme = (numbers.abs() > LARGEST).to_numpy()
+    if extreme.any():
+        raise ValueError(
+            f"row {_row(extreme)} of {path} has {name} {numbers[extreme].iloc[0]:g}, too large for sums of squares; "
+            "measure it in another unit"
         )
     return numbers
 

@@ -135,7 +135,9 @@ def certificates(timeline: pd.DataFrame, threshold: float, *, title: str = "") -
                       xytext=(0, 3), textcoords="offset points", fontsize=8.5, color=INK)  # fmt: skip
     best = bounds.groupby("mark")["lower"].max()
     bottom = float(best.quantile(0.1)) if len(best) else 0.0
-    top = max(float(bounds["lower"].max()) if len(bounds) else 1.0, threshold if np.isfinite(threshold) else -np.inf)
+    top = float(bounds["lower"].max()) if len(bounds) else 1.0
+    if np.isfinite(threshold):  # always in sight, however far the bounds are from it
+        bottom, top = min(bottom, threshold), max(top, threshold)
     axes.set(xscale="log", xlabel="round", ylabel="lower bound of the mean", xlim=(1, timeline["mark"].max()))
     axes.set_ylim(bottom, top + 0.08 * (top - bottom or 1.0))
     _plain_logs(axes.xaxis)
