@@ -174,7 +174,9 @@ def read_log(
     """
     table = _read_table(path)
     if arm == reward:
-        raise ValueError(f"column {arm!r} of {path} cannot hold both the arm and its reward; name another for one of them")
+        raise ValueError(
+            f"column {arm!r} of {path} cannot hold both the arm and its reward; name another for one of them"
+        )
     wanted = [arm, reward] + ([propensity] if propensity else [])
     _check_columns(table, wanted, path)
     if table.empty:
