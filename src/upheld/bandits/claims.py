@@ -512,8 +512,9 @@ CLAIMS = [
                 ),
             )
         ),
-        note="Growth from a tenth of the horizon on is judged where the gaps are wide enough for it to be logarithmic by then. In the "
-        "published settings gaps go down to 0.013, and UCB itself grows 1.9- and 2.6-fold there.",
+        note="This rule was changed after a first run: it asked for the growth on all five instances, and the verdict was not upheld. In "
+        "the published settings gaps go down to 0.013, and UCB itself, whose decisions are the same throughout, grows 1.9- and 2.6-fold "
+        "there over the last decade; growth is now judged where the gaps are wide enough for it to be logarithmic by then.",
     ),
     Claim(
         "bandits.lower-bound",
