@@ -99,7 +99,7 @@ def _exit_code(arguments: list[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is silent
+        _swallow_the_rest()
         return 0
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # Rich's way of saying the same
@@ -114,7 +114,16 @@ def _exit_code(arguments: list[str]) -> int:
         if os.environ.get("UPHELD_TRACEBACK"):
             raise
         complain(_explained(error))
+        try:
+            sys.stdout.flush()
+        except OSError:  # that is what was complained of: a full disk, a place that is gone
+            _swallow_the_rest()
         return 2
+
+
+def _swallow_the_rest() -> None:
+    """Let the interpreter's last flush of standard output succeed, or its failure would become the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _help(arguments: Sequence[str]) -> str:
