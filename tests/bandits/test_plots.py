@@ -113,6 +113,13 @@ def test_certificates_are_thick_where_they_hold():
     np.testing.assert_allclose(thick.get_ydata(), [np.nan, 0.6, np.nan, 0.7])
 
 
+@pytest.mark.parametrize("threshold", [0.7, 70.0])
+def test_certificates_show_the_threshold_however_far_the_bounds_are(threshold):
+    picture = plots.certificates(timeline({"a": [7.0, 7.1, 7.2], "b": [7.0, 6.9, 6.8]}, threshold), threshold)
+    low, high = picture.axes[0].get_ylim()
+    assert low <= threshold < high
+
+
 @pytest.mark.parametrize("threshold", [0.5, 2.0, np.inf, -np.inf])
 def test_certificates_of_a_run_that_certified_nothing_or_everything(threshold):
     picture = plots.certificates(timeline({"a": [-np.inf, 0.2, 0.3], "b": [-np.inf, 0.1, 0.1]}, threshold), threshold)

@@ -240,11 +240,12 @@ def started(upheld: Command, *arguments: str, trials: int = 2, seconds: float = 
 
 
 @pytest.mark.slow
-def test_ctrl_c(upheld):
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_or_a_request_to_end(upheld, blow):
     going = started(upheld)
     workers = descendants(going.pid)
     assert workers
-    os.killpg(going.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(going.pid, blow)  # as a terminal does
     stdout, stderr = going.communicate(timeout=60)
     assert going.returncode == 130
     assert stdout == ""
