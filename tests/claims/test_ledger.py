@@ -371,3 +371,8 @@ def test_no_room_to_make_one(disk):
 def fill(book: Ledger, values: list[float]) -> None:
     for seed in range(10_000):
         book.record(done(trial(seed=seed), *values), SOURCES)
+
+
+def test_a_path_may_be_text(tmp_path):
+    with Ledger(str(tmp_path / "ledger.sqlite")) as book:
+        assert book.path == tmp_path / "ledger.sqlite"

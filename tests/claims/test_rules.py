@@ -287,3 +287,14 @@ def test_logarithm_of_a_loss_that_is_zero_is_refused_with_its_name():
 )
 def test_words(rule, words):
     assert rule.words() == words
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0), (0.0, float("nan"))])
+def test_a_region_that_nothing_lies_in_is_refused(low, high):
+    with pytest.raises(ValueError, match=r"nothing lies between .*; give the .* room, low below high"):
+        Within(Mean("error", "ours"), low, high)
+
+
+def test_a_margin_that_is_not_positive_is_refused():
+    with pytest.raises(ValueError, match="nothing lies between"):
+        Equivalent("error", "ours", "theirs", 0.0)

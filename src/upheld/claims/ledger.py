@@ -78,8 +78,8 @@ class Ledger:
         If the file is no ledger, is damaged, comes from a newer version, is locked by another run, or cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path) -> None:
+        self.path = path = Path(path)
         if path.is_dir():
             raise LedgerError(f"the ledger {path} is a folder: name a file with --ledger")
         with self._explained():

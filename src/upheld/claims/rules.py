@@ -200,6 +200,12 @@ class Within:
     high: float = math.inf
     per: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(
+                f"nothing lies between {self.low} and {self.high}; give the {self.of} room, low below high"
+            )
+
     def judge(self, data: Measurements, levels: Levels = NOMINAL) -> Judgement:
         return every(
             [Comparison(one, (self.low, self.high)) for one in _spread([self.of], self.per, data)], data, levels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,15 @@ def json_text(document: Mapping[str, Any]) -> str:
 
 
 def drawn(figure: Figure, ending: str) -> bytes:
-    """A figure as the bytes of a file that ends in `ending`, the same every time."""
+    """A figure as the bytes of a file that ends in `ending`, the same every time.
+
+    Letters of a user's names that the font lacks are drawn as boxes, without a word a letter.
+    """
     import matplotlib
 
     content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "upheld"}):
+    with matplotlib.rc_context({"svg.hashsalt": "upheld"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
         metadata = {"Date": None} if ending == "svg" else {}
         figure.savefig(content, format=ending, dpi=200, bbox_inches="tight", metadata=metadata)
     return content.getvalue()
