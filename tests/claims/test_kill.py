@@ -47,7 +47,7 @@ def killed(going, after_trials: int, after_s: float, ledger: Path) -> set[int]:
             break
     time.sleep(after_s)
     workers = set(descendants(going.pid))
-    os.kill(going.pid, signal.SIGKILL)
+    going.kill()  # does nothing to a command that has ended meanwhile, and its process id is still ours: not yet waited for
     going.communicate()
     return workers
 
