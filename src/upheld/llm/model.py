@@ -1,0 +1,83 @@
+"""The interface of every language model and every embedder here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from upheld.llm.answer import Answer, Message, Request, Sampling, conversation
+
+Told = Callable[[int, int], None]
+"""Hears how many of how many are done."""
+
+
+class LanguageModel(ABC):
+    """A model that chats and completes text.
+
+    A backend defines `answers` and `stream`; what it can do at once (batches on the own machine, connections to an
+    endpoint) is its own affair.
+
+    Attributes
+    ----------
+    id : says which model answers, down to its weights where they are known; a part of every cache key. Holds no secret.
+    """
+
+    id: str
+
+    @abstractmethod
+    def answers(self, requests: Sequence[Request], told: Told | None = None) -> list[Answer]:
+        """One answer a request, in their order.
+
+        Raises
+        ------
+        ModelError
+            If an answer cannot be had; what was answered before is lost unless the model is cached.
+        """
+
+    @abstractmethod
+    def stream(self, request: Request) -> Iterator[str]:
+        """The answer piece by piece, as it is written."""
+
+    def chat(
+        self, user: str | Sequence[Message], *, system: str | None = None, sampling: Sampling | None = None
+    ) -> Answer:
+        """Answer to a user's line, or to turns of a conversation."""
+        return self.answers([Request(conversation(user, system), sampling=sampling or Sampling())])[0]
+
+    def complete(self, prompt: str, sampling: Sampling | None = None) -> Answer:
+        """How a text goes on."""
+        return self.answers([Request(prompt=prompt, sampling=sampling or Sampling())])[0]
+
+
+class Embedder(ABC):
+    """A model that turns texts into vectors.
+
+    Attributes
+    ----------
+    id : says which model, weights and pooling; a part of every cache key and of every score. Holds no secret.
+    limit : longest text in tokens, special tokens included; longer ones are cut (None: not known, nothing is cut here)
+    """
+
+    id: str
+    limit: int | None = None
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str], told: Told | None = None) -> NDArray[np.float32]:
+        """(n, D) vectors, one a text, not normalised. A vector does not depend on which texts are embedded beside it.
+
+        Raises
+        ------
+        ModelError
+            If the model cannot be reached or gives something else than finite vectors.
+        """
+
+    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """(n,) length of every text in this model's tokens, special tokens not counted; words where it has no tokenizer."""
+        return np.array([len(text.split()) for text in texts], dtype=np.int64)
+
+
+class ModelError(RuntimeError):
+    """A model that gives no answer: what was asked of whom, what came instead, and what to do. Never holds a key."""
