@@ -79,5 +79,5 @@ class Embedder(ABC):
         return np.array([len(text.split()) for text in texts], dtype=np.int64)
 
 
-class ModelError(RuntimeError):
+class ModelError(OSError):
     """A model that gives no answer: what was asked of whom, what came instead, and what to do. Never holds a key."""
