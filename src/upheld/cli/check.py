@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -146,6 +147,8 @@ def _can_save(path: Path | None) -> None:
         raise ValueError(f"{path} is a folder; --save names the file to write")
     if path is not None and not path.parent.is_dir():
         raise ValueError(f"the folder {path.parent} does not exist; make it first, or --save elsewhere")
+    if path is not None and not os.access(path.parent, os.W_OK):
+        raise ValueError(f"the folder {path.parent} cannot be written to; --save names a file in a folder of yours")
 
 
 def _changed(method: Method, known: dict[str, dict[str, Any]]) -> bool:
