@@ -47,6 +47,8 @@ class Sampling:
             raise ValueError(f"top_p must lie above 0 and at most at 1, got {self.top_p}")
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}")
+        if "" in self.stop:
+            raise ValueError("stop holds an empty text, before which every answer ends; leave it out")
         if self.logprobs is not None and not 0 <= self.logprobs <= 20:
             raise ValueError(f"logprobs must lie between 0 and 20, got {self.logprobs}")
 
