@@ -29,8 +29,19 @@ Reply = TypeVar("Reply")
 
 CONNECT_S = 10.0
 PASSING = {408, 409, 425, 429}  # beside every 5xx: what another try may mend
-NEEDED = {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "user-agent"}
-"""Headers that a request needs; others (organisation, project, the client's account of this machine) go to OpenAI's own alone."""
+NEEDED = {
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "x-stainless-raw-response",
+}
+"""Headers that a request needs, the last one to tell the client what to hand out.
+
+Others (organisation, project, the client's account of this machine) go to OpenAI's own alone."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +196,8 @@ class Connection:
             )
         if status == 404:
             return Trouble(
-                came, "check the model's name, and that the URL ends where /chat/completions begins (usually /v1)"
+                came,
+                "check the model's name, that the URL ends where /chat/completions begins (usually /v1), and what the endpoint serves",
             )
         if status == 429:
             asked = f" (it asks to wait {after_s:.0f} s)" if after_s is not None else ""
