@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from threading import BoundedSemaphore, Event
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from upheld.llm.keys import checked_url, is_openai, is_this_machine, key_for, key_variable, quoted
+from upheld.llm.keys import checked_url, is_openai, is_this_machine, key_for, key_variable, quoted, redacted
 from upheld.llm.model import ModelError
 from upheld.llm.retries import Retries
 
@@ -42,6 +43,11 @@ NEEDED = {
 """Headers that a request needs, the last one to tell the client what to hand out.
 
 Others (organisation, project, the client's account of this machine) go to OpenAI's own alone."""
+
+
+TRANSPORT = ("connection", "http11", "http2", "proxy", "socks")
+LOGGERS = ("openai", "openai._base_client", "httpx2", *(f"httpcore2.{name}" for name in TRANSPORT))
+"""Who tells what went over the line; at DEBUG this takes in a server's headers, which may throw a key back."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,8 @@ class Connection:
         import httpx2
         import openai
 
+        for name in LOGGERS:
+            logging.getLogger(name).addFilter(_without_keys)
         http = httpx2.Client(
             timeout=httpx2.Timeout(self.timeout_s, connect=min(self.timeout_s, CONNECT_S)),
             limits=httpx2.Limits(max_connections=None),
@@ -205,6 +213,15 @@ class Connection:
         if status >= 500 or passing:
             return Trouble(came, "see the endpoint's own log, or try later", passing, after_s)
         return Trouble(came, "change what it objects to")
+
+
+def _without_keys(record: logging.LogRecord) -> bool:
+    """A filter that lets every record pass, blanked."""
+    message = record.getMessage()
+    blanked = redacted(message)
+    if blanked != message:
+        record.msg, record.args = blanked, ()
+    return True
 
 
 def _own_headers(request: httpx2.Request) -> None:
