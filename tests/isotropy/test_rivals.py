@@ -137,7 +137,16 @@ def test_race_gives_each_prompt_its_number_and_tells_how_far_it_is():
     signals = race(prompts, chosen(["lexical", "luq"]), told=lambda done, of: heard.append((done, of)))
     assert heard == [(1, 2), (2, 2)]
     for signal in signals:
-        assert signal.values.tolist() == [signal.rival.measure(each) for each in prompts]
+        assert signal.values == pytest.approx([signal.rival.measure(each) for each in prompts], abs=1e-9)
+
+
+def test_what_is_equal_ties():
+    """All eigenvectors count here, so eccentricity is sqrt(N - 1); and a kernel does not care which answer is which."""
+    texts = [f"Ada {' '.join(rest)}" for rest in (["was", "born"], ["was", "read"], ["went", "born"], ["went", "far"])]
+    prompts = [evidence([texts[i] for i in order], sure=True) for order in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 0, 3, 1])]
+    for signal in race(prompts, chosen(["jaccard-eccentricity", "kle", "nli"])):
+        assert len(set(signal.values)) == 1
+    assert race(prompts, chosen(["jaccard-eccentricity"]))[0].values[0] == pytest.approx(np.sqrt(3))
 
 
 def test_nli_is_asked_once_for_all_rivals_of_a_matrix():

@@ -44,6 +44,9 @@ def degree(W: ArrayLike) -> float:
 def eccentricity(W: ArrayLike) -> float:
     """Distance of the answers from their centre in the eigenvectors of L with eigenvalue below 0.9; 0 ... sqrt(N - 1).
 
+    Where the likenesses are all middling, as Jaccard's of long answers are, every eigenvalue lies below 0.9 and the distance is
+    sqrt(N - 1) whatever they are.
+
     >>> round(eccentricity([[1, 0.5], [0.5, 1]]), 6)         # of λ = 0, 2/3 both count; only the second tells them apart
     1.0
     """

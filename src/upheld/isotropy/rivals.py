@@ -33,6 +33,9 @@ from upheld.llm import LanguageModel
 
 FloatArray = NDArray[np.float64]
 
+# What is equal must tie: the rounding errors of an eigenvalue solver would else put prompts in order.
+DECIMALS = 10
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -61,7 +64,7 @@ class Rival:
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What a rival says of P prompts: `values` (P,), or None and the reason in `not_run`."""
+    """What a rival says of P prompts: `values` (P,), to ten decimals, or None and the reason in `not_run`."""
 
     rival: Rival
     values: FloatArray | None
@@ -192,7 +195,7 @@ def race(
     for place, evidence in enumerate(prompts):
         for rival in rivals:
             if rival.name in values:
-                values[rival.name][place] = rival.measure(evidence)
+                values[rival.name][place] = round(rival.measure(evidence), DECIMALS)
         if told is not None:
             told(place + 1, len(prompts))
     return [Signal(rival, values.get(rival.name), absent[rival.name]) for rival in rivals]
