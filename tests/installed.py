@@ -10,7 +10,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from upheld.catalog import METHODS
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "mom"
+LISTED = ", ".join([*(method.name for method in METHODS), "brittle", "mom"])  # as a refusal lists what there is
 METHOD = """
 from upheld.catalog import Method
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from installed import Command, alive, committed, descendants, refused
+from installed import LISTED, Command, alive, committed, descendants, refused
 
 SMOKE = ("check", "brittle", "--scale", "smoke", "--jobs", "1")
 CLAIM = {
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_compared_with(inside, tmp_path, option, content, 
 def test_bad_input(inside, tmp_path):
     (tmp_path / "damaged.json").write_text('{"schema": ')
     for arguments, message in [
-        (["nosuch"], "no method 'nosuch'; there are hubs, bandits, brittle, mom"),
+        (["nosuch"], f"no method 'nosuch'; there are {LISTED}"),
         (["mom", "--scale", "huge"], "no scale 'huge'; there are smoke, quick, standard, full"),
         (["mom", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["mom", "--baseline", "damaged.json"], "damaged.json is no verdicts file"),

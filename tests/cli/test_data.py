@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from installed import refused
+from installed import LISTED, refused
 
 
 def test_writes_what_the_method_then_reads(upheld):
@@ -33,7 +33,7 @@ def test_replaces_a_file_only_when_told(upheld):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nosuch", "--out", "x.csv"], "no method 'nosuch'; there are hubs, bandits, brittle, mom"),
+        (["nosuch", "--out", "x.csv"], f"no method 'nosuch'; there are {LISTED}"),
         (["mom", "--out", "."], ". is a folder; --out names the file to write"),
         (["mom", "--out", "no/x.csv"], "the folder no does not exist; make it first, or name another"),
         (["mom"], "Missing option '--out'. (upheld data --help tells how)"),

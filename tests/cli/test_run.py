@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from installed import refused
+from installed import LISTED, refused
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_prints_what_the_method_finds(upheld):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nosuch", "x.csv"], "no method 'nosuch'; there are hubs, bandits, brittle, mom"),
+        (["nosuch", "x.csv"], f"no method 'nosuch'; there are {LISTED}"),
         (["mom", "no.csv", "--column", "seconds"], "no.csv: No such file or directory; name another file or folder, or mend this one"),
         (["mom", ".", "--column", "seconds"], ".: Is a directory; name another file or folder, or mend this one"),
         (["mom", "x.csv", "--column", "minutes"], "x.csv has no column 'minutes'; it has seconds, name"),
