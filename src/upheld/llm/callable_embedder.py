@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from upheld.llm.model import Embedder, Told
+from upheld.llm.model import Embedder, ModelError, Told
 from upheld.llm.vectors import listed, proper
 
 
@@ -52,4 +52,9 @@ class CallableEmbedder(Embedder):
             parts.append(proper(self._function(batch), len(batch), self.id))
             if told:
                 told(begin + len(batch), len(texts))
-        return proper(np.concatenate(parts) if parts else np.empty((0, 0)), len(texts), self.id)
+        widths = sorted({part.shape[1] for part in parts})
+        if len(widths) > 1:
+            raise ModelError(
+                f"{self.id} gave vectors of {' and '.join(map(str, widths))} numbers for texts of one call"
+            )
+        return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
