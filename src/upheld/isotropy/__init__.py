@@ -21,6 +21,7 @@ with the score), `upheld.isotropy.semantic_isotropy` (the scorer), `upheld.isotr
 
 from upheld.isotropy.entropy import spectrum, von_neumann_entropies, von_neumann_entropy
 from upheld.isotropy.leave_one_out import influence, jackknife_standard_error, leave_one_out_scores
+from upheld.isotropy.passages import Passage, passages
 from upheld.isotropy.result import IsotropyResult, IsotropyWarning, check_comparable
 from upheld.isotropy.semantic_isotropy import SemanticIsotropy
 from upheld.isotropy.spread import cosine_matrix
@@ -28,12 +29,14 @@ from upheld.isotropy.spread import cosine_matrix
 __all__ = [
     "IsotropyResult",
     "IsotropyWarning",
+    "Passage",
     "SemanticIsotropy",
     "check_comparable",
     "cosine_matrix",
     "influence",
     "jackknife_standard_error",
     "leave_one_out_scores",
+    "passages",
     "spectrum",
     "von_neumann_entropies",
     "von_neumann_entropy",

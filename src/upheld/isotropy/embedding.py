@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from upheld.llm.model import Embedder
 
 FloatArray = NDArray[np.float64]
 LongText = Literal["window", "truncate", "error"]
+Pooling = Literal["mean", "cls", "max", "last", "unmasked_mean"]
 
 LONG_TEXTS: tuple[LongText, ...] = ("window", "truncate", "error")
 
@@ -37,6 +39,14 @@ class _Parts:
     weights: NDArray[np.int64]
     cut: int = 0
     tokens: int = 0
+
+
+@lru_cache(maxsize=4)
+def chosen(name: Any, pooling: Pooling | None = None, device: str | None = None, batch_size: int = 32) -> Embedder:
+    """The embedder of that name, loaded once a process: a scorer keeps no state, and a function has one id at every call."""
+    from upheld.llm.choose import embedder
+
+    return embedder(name, pooling=pooling, device=device, batch_size=batch_size)
 
 
 def embed(groups: Sequence[Answers], embedder: Embedder, template: Template, long_text: LongText) -> list[Embedded]:

@@ -52,7 +52,7 @@ def unit_vectors(X: ArrayLike, *, what: str = "vector", of: str = "", numbers: A
     if array.shape[-1] < 1:
         raise ValueError(f"the vectors{of} have no dimensions: shape {array.shape}")
     # The largest component first: the square of a huge or tiny one would leave float64's range.
-    peak = np.max(np.abs(array), axis=-1, keepdims=True)
+    peak: FloatArray = np.max(np.abs(array), axis=-1, keepdims=True)
     bad = np.argwhere(~(np.isfinite(peak) & (peak > 0)))
     if len(bad):
         *group, row, _ = (int(index) for index in bad[0])
@@ -62,7 +62,8 @@ def unit_vectors(X: ArrayLike, *, what: str = "vector", of: str = "", numbers: A
             raise ValueError(f"{place} is zero and has no direction; leave that answer out, or use another embedder")
         raise ValueError(f"{place} is not finite; mend the embedder, or leave that answer out")
     scaled = array / peak
-    return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True)
+    length: FloatArray = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return scaled / length
 
 
 def span_coordinates(E: FloatArray) -> FloatArray:
@@ -79,14 +80,16 @@ def unit_spectrum(E: FloatArray, jitter: float = 0.0) -> FloatArray:
     if not (np.isfinite(jitter) and jitter >= 0):
         raise ValueError(f"jitter must be a number of at least 0, got {jitter}")
     N = E.shape[-2]
-    squares = np.zeros(E.shape[:-1])
+    squares: FloatArray = np.zeros(E.shape[:-1])
     sigma = np.linalg.svd(span_coordinates(E), compute_uv=False)
     squares[..., : sigma.shape[-1]] = sigma**2
     if jitter > 0:
-        return (squares + jitter) / N
-    lam = squares / N
+        lifted: FloatArray = (squares + jitter) / N
+        return lifted
+    lam: FloatArray = squares / N
     lam[lam < NEGLIGIBLE] = 0.0
-    return lam / lam.sum(axis=-1, keepdims=True)
+    trace: FloatArray = lam.sum(axis=-1, keepdims=True)
+    return lam / trace
 
 
 def spectrum(X: ArrayLike, jitter: float = 0.0) -> FloatArray:
@@ -107,7 +110,8 @@ def spectrum(X: ArrayLike, jitter: float = 0.0) -> FloatArray:
 
 def entropy(lam: FloatArray) -> FloatArray:
     """S, equation (4), over the last axis, in nats."""
-    return -xlogy(lam, lam).sum(axis=-1) + 0.0  # no negative zero
+    S: FloatArray = -xlogy(lam, lam).sum(axis=-1)
+    return S + 0.0  # no negative zero
 
 
 def unit_entropy(E: FloatArray, jitter: float = 0.0) -> FloatArray:

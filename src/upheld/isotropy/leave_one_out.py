@@ -43,7 +43,7 @@ def unit_leave_one_out(E: FloatArray, jitter: float = 0.0) -> FloatArray:
     # Once into N dimensions, so that the N spectra do not depend on D.
     coordinates = span_coordinates(E)
     without = [unit_entropy(np.delete(coordinates, i, axis=-2), jitter) for i in range(N)]
-    return np.stack(without, axis=-1) / np.log(N - 1)
+    return np.asarray(np.stack(without, axis=-1) / np.log(N - 1))
 
 
 def influence(score: FloatArray | float, left_out: FloatArray) -> FloatArray:
@@ -61,4 +61,4 @@ def jackknife_standard_error(left_out: FloatArray) -> FloatArray:
     """() or (P,) standard error of the score, from (N,) or (P, N) of `leave_one_out_scores`."""
     N = left_out.shape[-1]
     deviations = left_out - np.mean(left_out, axis=-1, keepdims=True)
-    return np.sqrt((N - 1) / N * np.sum(deviations**2, axis=-1))
+    return np.asarray(np.sqrt((N - 1) / N * np.sum(deviations**2, axis=-1)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from upheld.isotropy.embedding import LONG_TEXTS, Embedded, LongText, embed
+from upheld.isotropy.embedding import LONG_TEXTS, Embedded, LongText, Pooling, chosen, embed
 from upheld.isotropy.entropy import unit_entropy
 from upheld.isotropy.groups import Answers, Group, checked, chunks
 from upheld.isotropy.leave_one_out import influence, jackknife_standard_error, unit_leave_one_out
@@ -21,8 +20,6 @@ from upheld.isotropy.templates import TEMPLATES, Template
 from upheld.llm.model import Embedder, Told
 
 FloatArray = NDArray[np.float64]
-
-Pooling = Literal["mean", "cls", "max", "last", "unmasked_mean"]
 
 # Answers embedded together: enough for batches of like length, few enough for memory not to notice.
 CHUNK_ANSWERS = 2048
@@ -250,15 +247,7 @@ class SemanticIsotropy(BaseEstimator):  # type: ignore[misc]
     def _embedder(self) -> Embedder:
         if isinstance(self.embedder, Embedder):
             return self.embedder
-        return _chosen(self.embedder, self.pooling, self.device, self.batch_size)
-
-
-@lru_cache(maxsize=4)
-def _chosen(name: Any, pooling: Pooling | None, device: str | None, batch_size: int) -> Embedder:
-    """Loaded once a process, for the scorer itself keeps no state; a function so has one id whenever it is called."""
-    from upheld.llm.choose import embedder
-
-    return embedder(name, pooling=pooling, device=device, batch_size=batch_size)
+        return chosen(self.embedder, self.pooling, self.device, self.batch_size)
 
 
 class _Read(NamedTuple):

@@ -39,19 +39,19 @@ def purity(K: FloatArray) -> FloatArray:
     ----------
     K : (..., N, N) cosines, see `cosine_matrix`; so for every function here
     """
-    return np.mean(K**2, axis=(-2, -1))
+    return np.asarray(np.mean(K**2, axis=(-2, -1)))
 
 
 def purity_unbiased(K: FloatArray) -> FloatArray:
     """E (ē . ē')² of two independent answers, without bias at any N >= 2; low = spread out. Take means of it, not logarithms."""
     N = K.shape[-1]
-    return (np.sum(K**2, axis=(-2, -1)) - N) / (N * (N - 1))
+    return np.asarray((np.sum(K**2, axis=(-2, -1)) - N) / (N * (N - 1)))
 
 
 def mean_cosine_distance(K: FloatArray) -> FloatArray:
     """1 - mean cosine over the pairs: the rival that isolates what the spectrum adds."""
     N = K.shape[-1]
-    return 1 - (np.sum(K, axis=(-2, -1)) - N) / (N * (N - 1))
+    return np.asarray(1 - (np.sum(K, axis=(-2, -1)) - N) / (N * (N - 1)))
 
 
 def vmf_kappa(K: FloatArray, D: int) -> FloatArray:
@@ -68,4 +68,4 @@ def vmf_kappa(K: FloatArray, D: int) -> FloatArray:
 
 def medoid(K: FloatArray) -> NDArray[np.intp]:
     """argmax_i sum_j K_ij: the answer nearest to all, the one to show; the first of equals."""
-    return np.argmax(K.sum(axis=-1), axis=-1)
+    return np.asarray(np.argmax(K.sum(axis=-1), axis=-1))
