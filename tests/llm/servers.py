@@ -247,7 +247,7 @@ def transformers_server(folder: Path, log: Path) -> Iterator[str]:
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), "--host", "127.0.0.1", "--port", str(port),
-               "--device", "cpu"]  # fmt: skip
+               "--device", "cpu", "--dtype", "float32"]  # fmt: skip
     with log.open("w") as out:
         process = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=out, stderr=subprocess.STDOUT)
     try:
