@@ -168,7 +168,7 @@ def _person(
     fixed = _stated(rng, truth, kappa)
     stated, texts = [], []
     for i in range(answers):
-        writer = np.random.default_rng([seed, i])
+        writer = np.random.default_rng([seed, i + 1])  # with 0 it would be the stream that drew kappa
         values = _stated(writer, truth, kappa)
         values = fixed if consistent else values
         stated.append(values)

@@ -270,16 +270,14 @@ def _neighbours(sentence: str, country: Country) -> Iterator[Statement]:
 
 
 def _denied(before: str) -> bool:
-    return bool(
-        re.search(
-            r"(?:\b(?:not|no|never|without|maritime|sea|water|coastal)\b|n't)(?: \w+){0,2} ?$", before, re.IGNORECASE
-        )
-    )
+    """Whether the cue is negated, or speaks of borders at sea."""
+    negated = r"(?:\b(?:not|no|never|without)\b|n't)(?: \w+){0,2} ?$"
+    return re.search(rf"{negated}|\b(?:maritime|sea|water|coastal) $", before, re.IGNORECASE) is not None
 
 
 def _said_of_another(before: str) -> bool:
-    """Whether another country stands just before the cue: "Chile borders", "Chile, which is bordered"."""
-    subject = rf"{_country_name()}(?:'s)?,?(?: which| that)?(?: also| is| shares| a| its| land)* ?$"
+    """Whether another country is the cue's subject: "Chile borders", "Chile, which is bordered", but not "near Chile, bordered"."""
+    subject = rf"{_country_name()}(?:'s|,? (?:which|that))?(?: (?:also|is|shares|a|its|land))* ?$"
     return _compiled(subject).search(before) is not None
 
 
@@ -310,7 +308,7 @@ def _language_patterns() -> tuple[str, tuple[str, str]]:
     language = _word(_any(_languages_by_name()))
     listed = rf"(?P<values>{language}(?:(?:,|,? and|,? as well as|/| &|,? or)(?: the| also)? {language})*)"
     forward = rf"\b(?:[Ll]anguages?|[Ss]peaks?|[Ss]peaking)\b{_glue(LANGUAGE_FORWARD)}{listed}"
-    backward = rf"{listed}{_glue(LANGUAGE_BACKWARD)}(?:\blanguages?\b|(?<=spoken)(?=\W|$))"
+    backward = rf"{listed}{_glue(LANGUAGE_BACKWARD)}\b(?:languages?|spoken)\b"
     return language, (forward, backward)
 
 
@@ -427,7 +425,7 @@ def _other_cities() -> str:
 def _populations(sentence: str, country: Country) -> Iterator[Statement]:
     for pattern in _population_patterns():
         for match in _compiled(pattern).finditer(sentence):
-            before = sentence[: match.start("number")]
+            before = re.split(r"(?<!of )\bthe (?:country|nation)\b", sentence[: match.start("number")])[-1]
             if CITY.search(before) or _compiled(_other_cities()).search(before):
                 continue
             number = float(match["number"].replace(",", "")) * SCALES[match["scale"]]
