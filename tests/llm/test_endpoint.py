@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+import textwrap
 import time
 from email.utils import formatdate
 
@@ -504,3 +507,16 @@ def test_options_that_cannot_be(options, said):
     with pytest.raises(ValueError, match=said) as caught:
         Endpoint(**given)
     assert "secret" not in str(caught.value)
+
+
+def test_the_client_is_loaded_with_the_first_request_and_not_before():
+    code = """
+        import sys
+        from upheld.llm import CachedModel, Endpoint, EndpointEmbedder, Replay, CachedEmbedder
+        Endpoint("m", "http://localhost/v1")
+        print({"openai", "torch", "transformers", "httpx2"} & set(sys.modules))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "set()\n"

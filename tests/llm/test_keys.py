@@ -66,6 +66,12 @@ def test_the_address_that_the_user_gives_for_openai_gets_its_key(monkeypatch):
         assert len(server.seen) == 2
 
 
+def test_without_any_key_none_is_made_up(monkeypatch):
+    with serving(chat()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert "authorization" not in sent_to(server)
+
+
 def test_a_key_that_comes_later_is_used_and_one_that_goes_is_forgotten(monkeypatch):
     with serving(chat()) as server:
         model = Endpoint("m", server.url)

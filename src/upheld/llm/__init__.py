@@ -18,21 +18,26 @@ if TYPE_CHECKING:
     from upheld.llm.cache import CachedModel
     from upheld.llm.callable_embedder import CallableEmbedder
     from upheld.llm.embedded import EmbeddedModel
+    from upheld.llm.embedding_cache import CachedEmbedder
     from upheld.llm.encoder import Encoder
     from upheld.llm.endpoint import Endpoint, EndpointEmbedder
+    from upheld.llm.replay import Replay
 
 BACKENDS = {
+    "CachedEmbedder": "embedding_cache",
     "CachedModel": "cache",
     "CallableEmbedder": "callable_embedder",
     "EmbeddedModel": "embedded",
     "Encoder": "encoder",
     "Endpoint": "endpoint",
     "EndpointEmbedder": "endpoint",
+    "Replay": "replay",
 }
 """Where each of them is; imported when first asked for, since torch and openai come with them."""
 
 __all__ = [
     "Answer",
+    "CachedEmbedder",
     "CachedModel",
     "CallableEmbedder",
     "EmbeddedModel",
@@ -43,6 +48,7 @@ __all__ = [
     "LanguageModel",
     "Message",
     "ModelError",
+    "Replay",
     "Request",
     "Sampling",
     "Token",

@@ -140,8 +140,8 @@ def _patiently(db: sqlite3.Connection, statement: str) -> None:
     while True:
         try:
             db.execute(statement)
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
         else:

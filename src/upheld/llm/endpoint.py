@@ -32,7 +32,8 @@ class Endpoint(LanguageModel):
     """A language model at an OpenAI-compatible endpoint.
 
     Chats go to ``/chat/completions``, texts to complete to ``/completions``. Keys come from the environment (`upheld.llm.keys`). Whether
-    a seed is kept is the server's affair; some (`transformers serve` among them) keep it only for one request at a time.
+    a seed is kept is the server's affair. `transformers serve` keeps it only for one request at a time, and what it draws unseeded after a
+    seeded request is settled by that seed.
 
     Parameters
     ----------
