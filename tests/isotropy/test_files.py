@@ -116,7 +116,7 @@ def test_segment_score_marks_are_averaged(tmp_path):
         "index": 3,
         "idx_cat": "val",
         "entity": "Ada",
-        "responses": [answer("x", 1, 1, 0, 0), answer("y", 1, "0" == "", 1)],
+        "responses": [answer("x", 1, 1, 0, 0), answer("y", 1, 0, 1)],
     }
     other = {
         "entity": "Bo",
