@@ -2,9 +2,9 @@
 
 >>> from upheld.llm import EmbeddedModel, Sampling                  # doctest: +SKIP
 >>> from upheld.llm.model_files import smollm2
->>> model = EmbeddedModel(smollm2())
->>> model.complete("Gravity is", Sampling(temperature=0, max_tokens=5)).text
-' a fundamental force of nature'
+>>> model = EmbeddedModel(smollm2())                                # doctest: +SKIP
+>>> model.complete("Gravity is", Sampling(temperature=0, max_tokens=5)).text       # doctest: +SKIP
+' a fundamental concept in physics'
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class EmbeddedModel(LanguageModel):
         Examples
         --------
         >>> tokens = model.logprobs_of("The capital of France is", " Paris")      # doctest: +SKIP
-        >>> perplexity = math.exp(-statistics.fmean(token.logprob for token in tokens))
+        >>> perplexity = math.exp(-statistics.fmean(token.logprob for token in tokens))      # doctest: +SKIP
         """
         return self.logprobs_of_each([(prompt, continuation)], alternatives=alternatives)[0]
 

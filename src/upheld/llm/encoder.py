@@ -2,7 +2,7 @@
 
 >>> from upheld.llm import Encoder                              # doctest: +SKIP
 >>> from upheld.llm.model_files import minilm
->>> Encoder(minilm()).embed(["The cat sat on the mat.", "Stock prices fell sharply."]).shape
+>>> Encoder(minilm()).embed(["The cat sat on the mat.", "Stock prices fell sharply."]).shape        # doctest: +SKIP
 (2, 384)
 """
 
