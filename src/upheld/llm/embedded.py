@@ -82,9 +82,8 @@ class EmbeddedModel(LanguageModel):
         self.limit: int | None = getattr(self.network.config, "max_position_embeddings", None)
         self._batch_tokens = batch_tokens
         self._understands = frozenset(inspect.signature(self.network.forward).parameters)
-        self._cache_name = (
-            "cache" if "cache" in self._understands else "past_key_values"
-        )  # its name before transformers 5.24
+        # Older releases of transformers know the keys and values under their second name alone.
+        self._cache_name = "cache" if "cache" in self._understands else "past_key_values"
         self._ends = _end_tokens(self.network, self.tokenizer)
 
     def answers(self, requests: Sequence[Request], told: Told | None = None) -> list[Answer]:
