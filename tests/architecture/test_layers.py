@@ -59,8 +59,8 @@ def test_the_contracts_would_notice(tmp_path):
 
 
 def test_every_method_stands_in_the_contract():
-    """What is not named there is not checked."""
+    """What is not named there is not checked. In brackets: what is being built, and not yet in the catalog."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [layers] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     [methods] = [layer.split(" | ") for layer in layers if "hubs" in layer]
-    assert sorted(methods) == sorted(method.name for method in METHODS)
+    assert sorted(name for name in methods if name[0] != "(") == sorted(method.name for method in METHODS)

@@ -68,7 +68,7 @@ NLI_RIVALS = (
     "selfcheck-nli",
 )  # fmt: skip
 LIKELIHOOD = ("perplexity",)
-SELF_REPORTS = ("p-true", "verbalised")
+SELF_REPORTS = ("p-true",)
 
 # -- blocks
 
@@ -297,26 +297,21 @@ NLI_RACE = Experiment(
 
 
 def measure_self_reports(trial: Trial) -> Iterator[Measurement]:
-    """How sure the model that wrote the answers about countries says it is of them."""
+    """How sure the model that wrote the answers about countries is that they are true, when asked for yes or no."""
     block = block_of(trial)
     found = signals(block, vectors_of(block.answers, minilm()), SELF_REPORTS, model=language_model("embedded"))
-    # A model that states nothing readable on a prompt has told nothing about it.
-    told = np.isfinite(list(found.values())).all(axis=0)
-    if told.sum() < 3:
-        raise NotRun("the embedded model says of too few answers how sure it is")
-    yield from foretelling({method: scores[told] for method, scores in found.items()}, block.factuality[told])
+    yield from foretelling(found, block.factuality)
 
 
 SELF_REPORT_RACE = Experiment(
     "isotropy.self-reports",
     measure_self_reports,
     conditions={
-        Scale.SMOKE: sizes(countries=(2, 2)),
         Scale.STANDARD: sizes(countries=(14, 5)),
         Scale.FULL: sizes(countries=(14, 5)),
     },
-    repeats={Scale.SMOKE: 1, Scale.STANDARD: BLOCKS, Scale.FULL: BLOCKS},
-    timeout_s={Scale.SMOKE: 300, Scale.STANDARD: 1800, Scale.FULL: 1800},
+    repeats={Scale.STANDARD: BLOCKS, Scale.FULL: BLOCKS},
+    timeout_s={Scale.STANDARD: 1800, Scale.FULL: 1800},
 )
 
 # -- any embedder
@@ -553,7 +548,7 @@ CLAIMS = [
     ),
     Claim(
         "isotropy.beats-self-reports",
-        "it also beats what the writer of the answers says of them when it is asked",
+        "it also beats the probability with which the writer of the answers calls them true when it is asked",
         reported="a consistent win",
         experiment=SELF_REPORT_RACE,
         rule=Superior("R2", ours="isotropy", rivals=SELF_REPORTS),
