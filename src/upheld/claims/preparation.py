@@ -13,19 +13,14 @@ the method it belongs to, so that a changed training loop trains anew and an unc
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from upheld.claims.fingerprint import fingerprint
 from upheld.claims.trial import NotRun, Scalar, canonical
+from upheld.storage import built_once, cache_folder
 
 
 @dataclass(frozen=True)
@@ -73,28 +68,8 @@ class Recipe:
         return self.path.is_dir()
 
     def folder(self) -> Path:
-        """The prepared files; builds them first when they are not there (other processes wait, they do not build twice)."""
-        path = self.path
-        if path.is_dir():
-            return path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.with_suffix(".lock")):
-            if not path.is_dir():
-                self._build(path)
-        return path
-
-    def _build(self, path: Path) -> None:
-        # Built elsewhere and renamed: a build that is killed leaves nothing that looks finished, and the next one clears it.
-        unfinished = path.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        try:
-            self.preparation.build(unfinished, **self.parameters)
-            _flush(unfinished)
-            unfinished.rename(path)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
+        """The prepared files; builds them first when they are not there."""
+        return built_once(self.path, lambda folder: self.preparation.build(folder, **self.parameters))
 
 
 def prepare(recipe: Recipe) -> str:
@@ -104,24 +79,3 @@ def prepare(recipe: Recipe) -> str:
     except NotRun as reason:
         return str(reason) or "cannot be prepared here"
     return ""
-
-
-def _flush(folder: Path) -> None:
-    """Have the files on the disk before their folder gets its name: what has the name is whole, even after a power cut."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-def cache_folder() -> Path:
-    """``$UPHELD_CACHE``, else the user's cache directory."""
-    chosen = os.environ.get("UPHELD_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("upheld"))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -35,6 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
+
+from upheld.storage import whole_file
 
 FloatArray = NDArray[np.float64]
 Identifier = str | int
@@ -280,13 +281,8 @@ class TrustCalibrator(BaseEstimator):  # type: ignore[misc]
             "factuality": self.factuality_.tolist(),
             "held_out": self.held_out_.tolist(),
         }
-        path = Path(path)
-        unfinished = path.with_name(f".unfinished.{path.name}")
-        try:
-            unfinished.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(Path(path)) as file:
+            file.write(json.dumps(document, allow_nan=False, indent=1))
 
     @classmethod
     def load(cls, path: str | Path) -> TrustCalibrator:

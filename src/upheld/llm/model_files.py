@@ -9,17 +9,12 @@ True
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
+from upheld.storage import built_once, cache_folder
 
 WEIGHING = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
 """Endings of the files that decide what a model answers: weights, shape, tokenizer, template."""
@@ -113,36 +108,6 @@ def converted(gguf: Path, digest: str) -> Path:
     return built_once(path, lambda folder: convert(gguf, folder))
 
 
-def built_once(path: Path, build: Callable[[Path], None]) -> Path:
-    """The folder `path`, filled by `build` when it is not there yet; a second process waits for the first.
-
-    It is built under another name and renamed: a build that is killed leaves nothing that looks whole, and the next one
-    clears what it left.
-    """
-    if path.is_dir():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    with _locked(path.with_name(f"{path.name}.lock")):
-        if not path.is_dir():
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
-            try:
-                build(unfinished)
-                _flush(unfinished)
-                unfinished.rename(path)
-            except BaseException:
-                shutil.rmtree(unfinished, ignore_errors=True)
-                raise
-    return path
-
-
-def cache_folder() -> Path:
-    """``$UPHELD_CACHE``, else the user's cache directory."""
-    chosen = os.environ.get("UPHELD_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("upheld"))
-
-
 def folder_digest(folder: Path) -> str:
     """Of every file in it that weighs in what the model answers; a read-me, a picture or another format's copy does not."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in WEIGHING and path.is_file())
@@ -153,18 +118,3 @@ def folder_digest(folder: Path) -> str:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _flush(folder: Path) -> None:
-    """Have the files on the disk before their folder gets its name: what has the name is whole, even after a power cut."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from upheld.llm.answer import Answer, Request
 from upheld.llm.cache_file import CacheError
 from upheld.llm.model import LanguageModel, ModelError, Told, gathered
 from upheld.llm.record import Draws, Slot, answer_of, is_repeatable
+from upheld.storage import whole_file
 
 HEAD = {"format": "upheld answers", "version": 1}
 
@@ -88,7 +87,7 @@ class Replay(LanguageModel):
 def write_export(path: Path, rows: Iterable[Sequence[Any]]) -> Path:
     """Write rows (key, draw, model, request, answer) as an export."""
     try:
-        with _whole(path) as file:
+        with whole_file(path) as file:
             file.write(json.dumps(HEAD) + "\n")
             for key, draw, model, request, answer in rows:
                 line = {
@@ -126,21 +125,3 @@ def _exported(path: Path) -> Iterator[tuple[Slot, str, Answer]]:
         raise CacheError(
             f"{path} is no export of answers, or damaged in line {line} ({error}); export it anew"
         ) from error
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[str]]:
-    """A file that takes its place when it is whole, and leaves no trace if it does not become so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp keeps it to its owner
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+
+from upheld.storage import whole_file
 
 
 def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]:
@@ -19,43 +21,18 @@ def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]
     ValueError
         If the folder or a file in it cannot be written; the message says which.
     """
-    waiting: dict[Path, str] = {}
     path = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            path = folder / name
-            waiting[path] = _beside(
-                path, content.encode(errors="backslashreplace") if isinstance(content, str) else content
-            )
-        for path, temporary in waiting.items():
-            os.replace(temporary, path)
+        with ExitStack() as waiting:
+            for name, content in contents.items():
+                path = folder / name
+                file = waiting.enter_context(whole_file(path, "wb"))
+                file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
         raise ValueError(
-            f"cannot write {path}: {error.strerror or error}; name a folder of yours with --out"
+            f"cannot write {error.filename2 or path}: {error.strerror or error}; name a folder of yours with --out"
         ) from error
-    finally:
-        for temporary in waiting.values():
-            Path(temporary).unlink(missing_ok=True)
-    return list(waiting)
-
-
-def _beside(path: Path, content: bytes) -> str:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _usual_mode())
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _usual_mode() -> int:
-    """What `open` would have given the file; `mkstemp` keeps it to its owner."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    return [folder / name for name in contents]
