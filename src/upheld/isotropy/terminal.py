@@ -1,0 +1,163 @@
+"""What a run found, as tables on a terminal or in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDE = 110  # columns from which the medoid's text fits
+PIPE = 140  # columns where there is no terminal
+
+
+def print_run(document: Mapping[str, Any], *, written: Mapping[Path, str]) -> None:
+    """Print the document of `upheld.isotropy.document.run_document`, and which files were written.
+
+    Parameters
+    ----------
+    written : what is in each file
+    """
+    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(_clean(text, "\n"), markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    say(_summary(document))
+    console.print(_table(document, console.width))
+    say(_meaning(document))
+    if document["worst"][0].get("rivals"):
+        console.print("\nThe same prompts, other signals, each high where trust is not deserved\n", style="bold")
+        console.print(_rival_table(document))
+    if document["judged"]:
+        _print_judged(console, document["judged"], say)
+    for title, why in document["not_run"].items():
+        say(f"Not run: {title}: {why}.")
+    if document["sampling"]:
+        say(_sampling(document))
+    if written:
+        say("\n" + "\n".join(f"wrote {path}: {what}" for path, what in written.items()))
+
+
+def _meaning(document: Mapping[str, Any]) -> str:
+    notes = "± standard error; the odd one out adds most to the score; nearest to all: the answer to show."
+    if any(row["overlaps_above"] for row in document["worst"]):
+        notes += " ≈ its 95 % interval overlaps that of the line above: their order may be chance."
+    meaning = document["meaning"]
+    return f"\n{notes}\n{meaning[:1].upper()}{meaning[1:]} It is no probability of an error."
+
+
+def _sampling(document: Mapping[str, Any]) -> str:
+    verdicts = document["sampling"]["verdicts"]
+    decided = ", ".join(f"{verdicts[kind]:,} {kind}" for kind in ("above", "below", "undecided") if verdicts.get(kind))
+    return f"\nAsked of the model: {document['sampling']['sentence']}{f' ({decided})' if decided else ''}."
+
+
+def _summary(document: Mapping[str, Any]) -> str:
+    prompts, shown = document["prompts"], len(document["worst"])
+    worst = f"the {shown:,} that differ most" if shown < prompts else "those that differ most first"
+    return (
+        f"{document['source']}: {prompts:,} prompt{'s' * (prompts > 1)}, {document['answers']:,} answers, mean score "
+        f"{document['mean_score']:.3f}; {worst}:\n"
+    )
+
+
+def _table(document: Mapping[str, Any], width: int) -> Table:
+    wide = width >= WIDE
+    labelled = any("factuality" in row for row in document["worst"])
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", width=width if wide else None)
+    table.add_column("", justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("prompt", no_wrap=True, overflow="ellipsis", max_width=34 if wide else 24, vertical="bottom")
+    table.add_column("score", justify="right", no_wrap=True, vertical="bottom")
+    if document["mixed"]:
+        table.add_column("n", justify="right", no_wrap=True, vertical="bottom")
+        table.add_column("unbiased\npurity", justify="right", no_wrap=True, vertical="bottom")
+    if document["adaptive"]:
+        table.add_column("threshold", no_wrap=True, vertical="bottom")
+    if document["calibrated"]:
+        table.add_column("expected\nfactuality", justify="right", no_wrap=True, vertical="bottom")
+    if labelled:
+        table.add_column("fac-\ntuality", justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("odd one\nout", no_wrap=True, vertical="bottom")
+    if wide:
+        table.add_column("nearest to all", no_wrap=True, overflow="ellipsis", ratio=1, vertical="bottom")
+    for row in document["worst"]:
+        cells: list[str | Text] = [f"{'≈ ' if row['overlaps_above'] else ''}{row['rank']}", Text(_called(row))]
+        cells.append(f"{row['score']:.3f} ± {_decimals(row['se'])}")
+        if document["mixed"]:
+            cells += [str(row["n"]), _decimals(row["purity_unbiased"])]
+        if document["adaptive"]:
+            cells.append(f"{row['adaptive']['verdict']} ({row['n']})")
+        if document["calibrated"]:
+            expected = row["expected_factuality"]
+            cells.append(f"{expected['estimate']:.2f} [{expected['low']:.2f}, {expected['high']:.2f}]")
+        if labelled:
+            cells.append(f"{row['factuality']:.2f}" if "factuality" in row else "")
+        cells.append(_odd(row))
+        if wide:
+            cells.append(Text(f"{row['medoid'] + 1}: {_clean(row['medoid_text'])[:200]}"))
+        table.add_row(*cells)
+    return table
+
+
+def _called(row: Mapping[str, Any]) -> str:
+    prompt = _clean(row["prompt"])
+    name = _clean(row["id"])
+    return name if not prompt or prompt == name else f"{name}: {prompt[:60]}"
+
+
+def _odd(row: Mapping[str, Any]) -> str:
+    if row["odd"] is None:
+        return "none"
+    return f"{row['odd'] + 1} ({row['influence'][row['answers'].index(row['odd'])]:+.2f})"
+
+
+def _decimals(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def _clean(text: str, keep: str = "") -> str:
+    """Without signs that command a terminal: what is no letter of a text is a space, but for those of `keep`."""
+    return "".join(sign if sign.isprintable() or sign in keep else " " for sign in text)
+
+
+def _rival_table(document: Mapping[str, Any]) -> Table:
+    names = list(document["worst"][0]["rivals"])
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("", justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("prompt", no_wrap=True, overflow="ellipsis", max_width=24, vertical="bottom")
+    for name in ("score", *names):
+        table.add_column(name.replace("-", "\n"), justify="right", vertical="bottom", no_wrap=True)
+    for row in document["worst"]:
+        values = [_decimals(row["rivals"][name]) for name in names]
+        table.add_row(str(row["rank"]), Text(_called(row)), f"{row['score']:.3f}", *values)
+    return table
+
+
+def _print_judged(console: Console, judged: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    some = f", drawn at random from {judged['labelled']:,}" if judged["used"] < judged["labelled"] else ""
+    console.print(
+        f"\nHow well each foretells factuality: {judged['used']:,} labelled prompts{some}, 95 % bootstrap intervals\n",
+        style="bold",
+    )
+    if judged["signals"]:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("signal", overflow="fold", vertical="bottom")
+        for heading in ("rank correlation", "R²", "R² of the score\nless this one's"):
+            table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+        for signal in judged["signals"]:
+            table.add_row(
+                Text(signal["title"]), *(_with_interval(signal[what]) for what in ("spearman", "r_squared", "ahead"))
+            )
+        console.print(table)
+        say("\nA signal that works has a negative rank correlation; R² hides the sign.")
+    for sentence in judged["sentences"]:
+        say(sentence)
+
+
+def _with_interval(figure: Sequence[float] | None) -> str:
+    return "" if figure is None else f"{figure[0]:.2f} [{figure[1]:.2f}, {figure[2]:.2f}]"
