@@ -1,0 +1,18 @@
+"""The examples in the docstrings give what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = ["bounds", "branch_and_bound", "cflp", "covering", "data", "dual", "gap", "hard_family", "instance", "learners",
+           "minimum_norm", "oracles", "projection", "routing", "unit_commitment"]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", ["upheld.lagrangian", *(f"upheld.lagrangian.{name}" for name in MODULES)])
+def test_examples(module):
+    failed, attempted = doctest.testmod(importlib.import_module(module))
+    assert attempted > 0
+    assert failed == 0
