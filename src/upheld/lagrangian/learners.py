@@ -18,7 +18,7 @@ itself a good bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from upheld.lagrangian.ascent import Budget, Search, box_of, mean_evaluator
+from upheld.lagrangian.ascent import Box, Budget, Evaluation, Search, box_of, mean_evaluator
 from upheld.lagrangian.bounds import erm_bound, sga_bound, sga_step, warm_start_bound
 from upheld.lagrangian.bundle import CutModel, level_bundle
 from upheld.lagrangian.minimum_norm import minimum_norm_maximiser
@@ -167,6 +167,8 @@ class SGAMultipliers(MultiplierLearner):
                 self.partial_fit(instance)
         return self
 
+    _box: Box
+
     @property
     def multipliers_(self) -> np.ndarray:
         """The average of the iterates."""
@@ -207,19 +209,20 @@ class SGAMultipliers(MultiplierLearner):
 
     def _see(self, instance: Instance) -> None:
         duals = self._learned_constants(instance)
-        box = box_of(instance, self.pi_max_)
+        if self.n_seen_ == 0 or self.pi_max_ != self._box.high[0]:
+            self._box = box_of(instance, self.pi_max_)
         if self.n_seen_ == 0:
-            self._pi = box.clip(self._start(instance, duals))
+            self._pi = self._box.clip(self._start(instance, duals))
             self._origin, self._farthest = self._pi.copy(), 0.0
             self._squares = np.zeros(self._pi.size)
             self._sum, self._count, self._tail = np.zeros(self._pi.size), 0, TailAverage(self._pi.size)
-        self._sum += self._pi  # before the update: the average starts with pi_1
-        self._count += 1
-        self._tail.add(self._pi)
+        if self.average == "uniform":
+            self._sum += self._pi  # before the update: the average starts with pi_1
+            self._count += 1
+        else:
+            self._tail.add(self._pi)
         g = instance.oracle(self._pi, n_jobs=self.n_jobs).g
-        self._squares += g * g
-        self._pi = box.clip(self._pi + self.scale * self._step_along(g))
-        self._farthest = max(self._farthest, float(np.linalg.norm(self._pi - self._origin)))
+        self._pi = self._box.clip(self._pi + self.scale * self._step_along(g))
 
     def _learned_constants(self, instance: Instance) -> np.ndarray:
         if self.step != "theory":
@@ -248,9 +251,11 @@ class SGAMultipliers(MultiplierLearner):
     def _step_along(self, g: np.ndarray) -> np.ndarray:
         if self.step == "theory":
             return sga_step(int(self._horizon or 1), self.B_, self.pi_max_) * g
+        self._squares += g * g
         if self.step == "adagrad":
             seen = np.sqrt(np.where(self._squares > 0, self._squares, 1.0))
             return np.asarray(ADAGRAD * self.pi_max_ * g / seen)
+        self._farthest = max(self._farthest, float(np.linalg.norm(self._pi - self._origin)))
         travelled = max(self._farthest, FIRST_DISTANCE * self.pi_max_ * np.sqrt(g.size))
         return np.asarray(travelled * g / np.sqrt(max(float(self._squares.sum()), 1e-300)))
 
@@ -358,9 +363,8 @@ class ERMMultipliers(MultiplierLearner):
         return self._solved
 
 
-def _aggregated(evaluate: Any) -> Any:
+def _aggregated(evaluate: Callable[[np.ndarray], Evaluation]) -> Callable[[np.ndarray], Evaluation]:
     """The N cuts of a pass as one."""
-    from upheld.lagrangian.ascent import Evaluation
 
     def mean_only(pi: np.ndarray) -> Evaluation:
         answer = evaluate(pi).answer
