@@ -203,7 +203,7 @@ def read_cvrp(path: str | Path, vehicles: int, route: str = "q") -> CVRP:
     ValueError
         If the file lacks demands, a capacity or distances.
     """
-    import vrplib  # type: ignore[import-untyped]
+    import vrplib
 
     found = vrplib.read_instance(str(path))
     lacking = [name for name in ("edge_weight", "demand", "capacity") if name not in found]
