@@ -253,7 +253,7 @@ SIGNALS = Experiment(
     "isotropy.signals",
     measure_signals,
     conditions={
-        Scale.SMOKE: sizes(biographies=(6, 6), countries=(6, 5)),
+        Scale.SMOKE: sizes(biographies=(6, 6), longer=(3, 2), falsehoods=(4, 2), wording=(2, 2), countries=(6, 5)),
         Scale.QUICK: sizes(biographies=(24, 10), longer=(12, 5), falsehoods=(16, 5), wording=(6, 5), countries=(14, 5)),
         Scale.STANDARD: sizes(
             biographies=(100, 20),
