@@ -148,7 +148,7 @@ def run(
 
 
 def write_data(out: Path) -> None:
-    """Descriptions of 120 countries by a small language model, five each, labelled by facts."""
+    """Descriptions of countries by a small language model, five each, with the share of facts that is right."""
     from upheld.isotropy.data import write_countries
 
     write_countries(out)

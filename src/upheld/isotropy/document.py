@@ -102,6 +102,7 @@ def judged(digest: Digest, titles: Mapping[str, str], *, mixed: bool, seed: int)
         ]
         return said
     heard = {name: column for name, column in values.items() if name not in silent}
+    flat = [name for name, column in heard.items() if np.ptp(column) == 0]
     found = foretold(heard, digest.factuality, ours=OURS, seed=seed)
     said["signals"] = [
         {
@@ -114,14 +115,30 @@ def judged(digest: Digest, titles: Mapping[str, str], *, mixed: bool, seed: int)
         for name, one in sorted(found.items(), key=lambda item: (item[0] != OURS, -item[1].r_squared[0]))
     ]
     said["sentences"] = [
-        *_standing(said["signals"]),
+        *_own(said["signals"][0]),
+        *_standing([signal for signal in said["signals"] if signal["name"] not in flat]),
         *_wrong_way(said["signals"]),
+        *(f"{names[name]} is the same for all of them, so it tells nothing." for name in flat),
         *(
             f"{names[name]} has nothing to say of {n:,} of {used:,} labelled prompts, so it is not judged."
             for name, n in silent.items()
         ),
     ]
     return said
+
+
+def _own(ours: Mapping[str, Any]) -> list[str]:
+    """Whether the score foretells anything at all."""
+    estimate, low, high = ours["spearman"]
+    if high < 0:
+        return [
+            "Where the score is high, less of the answers is true: the whole interval of its rank correlation lies below 0."
+        ]
+    if low <= 0 and estimate <= 0:
+        return [
+            "On these prompts the score tells nothing certain of factuality: its rank correlation may as well be 0."
+        ]
+    return []  # said as a signal that points the wrong way
 
 
 def _standing(signals: Sequence[Mapping[str, Any]]) -> list[str]:

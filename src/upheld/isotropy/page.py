@@ -254,7 +254,8 @@ def two(value: float | None) -> str:
     """
     if value is None or math.isnan(value):
         return "n/a"
-    return f"{value:.2f}".replace("-", "−")
+    text = f"{value:.2f}".replace("-", "−")
+    return "0.00" if text == "−0.00" else text
 
 
 def signed(value: float) -> str:

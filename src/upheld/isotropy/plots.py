@@ -7,7 +7,7 @@ what is compared differs by position or mark as well. All are made to be read at
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,7 @@ def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figu
     return drawn, axes
 
 
-def titled(axes: Axes, title: str, note: str = "", width: int = 58) -> None:
+def titled(axes: Axes, title: str, note: str = "", width: int = 56) -> None:
     """What is seen, and below it, quietly, how."""
     lines = textwrap.wrap(_plain(title), width)
     small = textwrap.wrap(_plain(note), width + 8) if note else []
@@ -116,21 +116,21 @@ def score_against_factuality(
         slope, start = np.polyfit(s, f, 1)
         ends = np.array([s.min(), s.max()])
         axes.plot(ends, start + slope * ends, color=INK, linewidth=1.2)
-    else:
-        slope = 0.0
-    way = (
-        "the more the answers differ, the less of them is true"
-        if slope < 0
-        else "here a high score does not go with error"
-    )
+    way = ""
     note = "line: least squares"
     if figures is not None:
         (rho, low, high), (r2, r2_low, r2_high) = figures
+        if high < 0:
+            way = ": the more the answers differ, the less of them is true"
+        elif low > 0:
+            way = ": the more the answers differ, the MORE of them is true"
+        else:
+            way = ": no certain relation of score and factuality"
         note = (
             f"line: least squares, R² {r2:.2f} [{r2_low:.2f}, {r2_high:.2f}]; rank correlation {_signed(rho)} "
             f"[{_signed(low)}, {_signed(high)}], 95 % bootstrap"
         )
-    titled(axes, f"{len(s):,} labelled prompts: {way}", note)
+    titled(axes, f"{len(s):,} labelled prompts{way}", note)
     axes.set(xlabel="score (0: answers agree, 1: nothing in common)", ylabel="factuality", ylim=(-0.03, 1.03))
     return picture
 
@@ -244,6 +244,12 @@ def _values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return rows
 
 
+def _judged(sets: Iterable[Any]) -> list[str]:
+    """Of these data sets those that claims are judged on; all, if there is none of them."""
+    names = [str(name) for name in dict.fromkeys(sets)]
+    return [name for name in names if name in JUDGED] or names
+
+
 def interval(values: pd.Series) -> tuple[float, float, float]:
     """Mean of the blocks and the 95 % interval of Student's t; of one block, only itself."""
     from scipy.stats import t
@@ -274,13 +280,15 @@ def _rows(
     axes.tick_params(axis="y", length=0)
 
 
+JUDGED = ("biographies", "countries", "SegmentScore")  # the data sets that the authors' claims are judged on
+BESIDE_LABELS = 42  # letters that fit beside the labels of rows
 BLOCKS_NOTE = "dots: blocks of prompts; mark and bar: their mean with its 95 % interval"
 
 
 def correlations(frame: pd.DataFrame, *, metric: str = "spearman", what: str = "factuality") -> Figure:
     """Rank correlation of the score with the truth on every data set, block by block."""
     rows = _values(frame[frame["method"] == OURS], metric)
-    sets = list(dict.fromkeys(rows["data"]))
+    sets = _judged(rows["data"])
     picture, axes = figure(4.8, 1.75 + 0.42 * len(sets))
     _rows(
         axes,
@@ -289,14 +297,14 @@ def correlations(frame: pd.DataFrame, *, metric: str = "spearman", what: str = "
         line_label="no relation",
     )
     axes.set(xlabel=f"rank correlation of score and {what}", xlim=(-1.02, max(0.35, float(rows["value"].max()) + 0.05)))
-    titled(axes, f"Left of the line: the more the answers spread, the less {what}", BLOCKS_NOTE)
+    titled(axes, f"Left of the line: the more the answers spread, the less {what}", BLOCKS_NOTE, width=BESIDE_LABELS)
     return picture
 
 
-def race(frame: pd.DataFrame, *, only: Sequence[str] | None = None) -> Figure:
+def race(frame: pd.DataFrame, *, judged: bool = False) -> Figure:
     """R² of every signal on every data set; the best first."""
     rows = _values(frame, "R2")
-    sets = [name for name in dict.fromkeys(rows["data"]) if only is None or name in only]
+    sets = _judged(rows["data"]) if judged else list(dict.fromkeys(rows["data"]))
     methods = list(dict.fromkeys(rows["method"]))
     picture, panels = figure(
         4.8, len(sets) * (0.85 + 0.27 * len(methods)) + 0.5, nrows=len(sets), sharex=True, squeeze=False
@@ -311,7 +319,7 @@ def race(frame: pd.DataFrame, *, only: Sequence[str] | None = None) -> Figure:
         _rows(axes, best_first, line=float(means[OURS]) if OURS in means else None)
         axes.set_xlim(-0.02, 1.0)
         first = f"{str(name)[:1].upper()}{str(name)[1:]}: R² of factuality"
-        titled(axes, first, "dashed: mean of the score; " + BLOCKS_NOTE if name == sets[0] else "")
+        titled(axes, first, "dashed: mean of the score; " + BLOCKS_NOTE if name == sets[0] else "", width=BESIDE_LABELS)
     panels[-1, 0].set_xlabel("R² (signs are not seen in it; 1/n too high for all alike)")
     return picture
 
@@ -322,12 +330,12 @@ def differences(frame: pd.DataFrame, *, rival: str = "cosine") -> Figure:
     keys = ["data", "seed"]
     ours, theirs = (rows[rows["method"] == method].set_index(keys)["value"] for method in (OURS, rival))
     gain = (ours - theirs).dropna()
-    sets = list(dict.fromkeys(gain.index.get_level_values("data")))
+    sets = _judged(gain.index.get_level_values("data"))
     picture, axes = figure(4.8, 1.75 + 0.42 * len(sets))
     _rows(axes, [(str(name), gain.xs(name, level="data"), BLUE) for name in sets], line=0, line_label="the same")
     reach = max(0.02, float(gain.abs().max())) * 1.1
     axes.set(xlabel=f"R² of the score − R² of the {NAMES.get(rival, rival)}", xlim=(-reach, reach))
-    titled(axes, "Right of the line: the entropy foretells more than the mean", BLOCKS_NOTE)
+    titled(axes, "Right of the line: the entropy foretells more than the mean", BLOCKS_NOTE, width=BESIDE_LABELS)
     return picture
 
 
@@ -380,7 +388,7 @@ def by_embedder(frame: pd.DataFrame) -> Figure:
         xlabel="rank correlation of score and factuality", xlim=(-1.05, max(0.35, float(rows["value"].max()) + 0.05))
     )
     titled(axes, "Left of the line: with this embedder the score foretells error",
-           f"grey: no model of meaning, not judged; {BLOCKS_NOTE}")  # fmt: skip
+           f"grey: no model of meaning, not judged; {BLOCKS_NOTE}", width=BESIDE_LABELS)  # fmt: skip
     return picture
 
 
@@ -402,7 +410,7 @@ def cost(frame: pd.DataFrame) -> Figure:
         axes.set_xlim(lowest / 1.6, highest * 1.6)
         _plain_logs(axes.xaxis)
     titled(panels[0, 0], "What it costs to score five answers of 500 words",
-           "dashed: five times ours; LUQ's time is that of one pair by the number of pairs")  # fmt: skip
+           "dashed: five times ours; LUQ's time is that of one pair by the number of pairs", width=BESIDE_LABELS)  # fmt: skip
     return picture
 
 
@@ -417,7 +425,7 @@ def screening(frame: pd.DataFrame) -> Figure:
     """How many times more of the less factual half is found among the worst 30 % than among 30 % at random."""
     rows = _values(frame, "lift of screening 30 %")
     rows = rows[rows["method"] == OURS]
-    sets = list(dict.fromkeys(rows["data"]))
+    sets = _judged(rows["data"])
     picture, axes = figure(4.8, 1.75 + 0.42 * len(sets))
     _rows(
         axes, [(str(name), rows.loc[rows["data"] == name, "value"], BLUE) for name in sets], line=1, line_label="chance"
@@ -425,7 +433,7 @@ def screening(frame: pd.DataFrame) -> Figure:
     axes.set(
         xlabel="less factual prompts found, in multiples of chance", xlim=(min(0.0, float(rows["value"].min())), 2.15)
     )
-    titled(axes, "Right of the line: checking the worst 30 % finds more than chance", BLOCKS_NOTE)
+    titled(axes, "Right of the line: checking the worst 30 % finds more than chance", BLOCKS_NOTE, width=BESIDE_LABELS)
     return picture
 
 
@@ -440,7 +448,7 @@ def by_length(frame: pd.DataFrame) -> Figure:
     _rows(axes, [(str(name), rows.loc[rows["data"] == name, "value"], BLUE) for name in sets],
           line=base - 0.05, line_label="the short ones less 0.05")  # fmt: skip
     axes.set(xlabel="R² of factuality, the same number of prompts each", xlim=(-0.02, 1.0))
-    titled(axes, "Does the signal fade as answers get longer?", BLOCKS_NOTE)
+    titled(axes, "Does the signal fade as answers get longer?", BLOCKS_NOTE, width=BESIDE_LABELS)
     return picture
 
 
@@ -465,7 +473,7 @@ def shared_falsehood(frame: pd.DataFrame) -> Figure:
     _rows(axes, coloured, line=0)
     axes.set(xlabel="rank correlation of score and factuality", xlim=(-1.05, 0.75))
     titled(axes, "The blind spot: a falsehood that all answers share",
-           f"grey band: within ±0.3 of no relation, which the claim is about; {BLOCKS_NOTE}")  # fmt: skip
+           f"grey band: within ±0.3 of no relation, which the claim is about; {BLOCKS_NOTE}", width=BESIDE_LABELS)  # fmt: skip
     return picture
 
 
@@ -479,7 +487,7 @@ def wording(frame: pd.DataFrame) -> Figure:
     colours = {"wording alone": ORANGE}
     _rows(axes, [(str(name), rows.loc[rows["data"] == name, "value"], colours.get(str(name), BLUE)) for name in sets])
     axes.set(xlabel="mean score of a block", xlim=(0, max(0.6, float(rows["value"].max()) + 0.05)))
-    titled(axes, "How much of a score is wording: all facts the same, and not", BLOCKS_NOTE)
+    titled(axes, "How much of a score is wording: all facts the same, and not", BLOCKS_NOTE, width=BESIDE_LABELS)
     return picture
 
 
@@ -522,7 +530,7 @@ PICTURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
     "isotropy.foretells-inconsistency": partial(
         correlations, metric="spearman with consistency", what="agreement of the answers"
     ),
-    "isotropy.beats-other-signals": partial(race, only=("biographies", "countries", "SegmentScore")),
+    "isotropy.beats-other-signals": partial(race, judged=True),
     "isotropy.beats-entailment": race,
     "isotropy.beats-self-reports": race,
     "isotropy.spectrum-matters": differences,

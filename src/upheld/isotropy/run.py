@@ -361,7 +361,7 @@ class Progress:
             now = time.monotonic()
             if self.console.is_terminal:
                 self._bar.update(task, completed=done)
-            elif now - said > EVERY_S:
+            elif now - said > EVERY_S and done != total:
                 said = now
                 of = "" if total is None else f" of {total:,}"
                 left = (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from upheld.isotropy.adaptive import AdaptiveSample
 from upheld.isotropy.calibration import ScoreSetting, TrustCalibrator
-from upheld.isotropy.embedding import LongText, embed
+from upheld.isotropy.embedding import Embedded, LongText, embed
 from upheld.isotropy.entailment import Inference
 from upheld.isotropy.evidence import Evidence, Need
 from upheld.isotropy.groups import Answers, taken
@@ -28,7 +28,7 @@ from upheld.isotropy.result import IsotropyResult, IsotropyWarning
 from upheld.isotropy.rivals import Rival, race
 from upheld.isotropy.semantic_isotropy import ANTIPODAL, SemanticIsotropy
 from upheld.isotropy.templates import Template
-from upheld.llm import Embedder, LanguageModel
+from upheld.llm import Embedder, LanguageModel, ModelError
 from upheld.llm.model import Told
 
 FloatArray = NDArray[np.float64]
@@ -200,7 +200,7 @@ def scored(given: Iterable[Given], reading: Reading) -> Iterator[Scored]:
     """
     for chunk in _chunks(given):
         answers = [_answers(item, reading) for item, _ in chunk]
-        embedded = embed(answers, reading.embedder, reading.template, reading.long_text)
+        embedded = _embedded(answers, reading)
         scorer = SemanticIsotropy(long_text=reading.long_text)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IsotropyWarning)  # `Digest` says them of all prompts together
@@ -211,6 +211,22 @@ def scored(given: Iterable[Given], reading: Reading) -> Iterator[Scored]:
         ]
         found = _compared(found, [one.vectors for one in embedded], reading)
         yield from _calibrated(found, reading.calibrator)
+
+
+def _embedded(answers: list[Answers], reading: Reading) -> list[Embedded]:
+    try:
+        return embed(answers, reading.embedder, reading.template, reading.long_text)
+    except ModelError as error:
+        if "not finite" not in str(error):
+            raise
+        for group in answers:  # of which prompt?
+            try:
+                embed([group], reading.embedder, reading.template, reading.long_text)
+            except ModelError as found:
+                raise ModelError(
+                    f"{found}; it belongs to an answer to {group.name}: drop that, or take another embedder"
+                ) from error
+        raise
 
 
 def _chunks(given: Iterable[Given]) -> Iterator[list[Given]]:

@@ -160,4 +160,7 @@ def _print_judged(console: Console, judged: Mapping[str, Any], say: Callable[[st
 
 
 def _with_interval(figure: Sequence[float] | None) -> str:
-    return "" if figure is None else f"{figure[0]:.2f} [{figure[1]:.2f}, {figure[2]:.2f}]"
+    if figure is None:
+        return ""
+    estimate, low, high = (f"{round(value, 2) + 0.0:.2f}" for value in figure)  # no -0.00
+    return f"{estimate} [{low}, {high}]"

@@ -1,0 +1,41 @@
+"""Models of random weights in folders, made in a moment, for what does not need a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def tiny_bert(folder: Path, *, norm: float = 1.0) -> Path:
+    """An encoder of two layers that reads 300 bytes; `norm` scales its last states: 0 makes zero vectors of all texts."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=259, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=300, initializer_range=0.6,
+    )  # fmt: skip
+    network = BertModel(config)
+    for weights in network.encoder.layer[-1].output.LayerNorm.parameters():
+        weights.requires_grad_(False)
+        weights *= norm
+    network.save_pretrained(folder)
+    _byte_tokenizer(folder)
+    return folder
+
+
+def _byte_tokenizer(folder: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate(["<pad>", "<end>", "<begin>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<begin> $A <end>", special_tokens=[("<begin>", 2), ("<end>", 1)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", bos_token="<begin>"
+    ).save_pretrained(folder)
