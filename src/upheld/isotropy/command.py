@@ -124,7 +124,7 @@ def run(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """How far several answers to one prompt differ: a score a prompt, high where the answers are probably invented, with its error,
+    """How far several answers to one prompt differ: a score a prompt, high as a warning that they may be invented, with its error,
     the odd answer out and the answer nearest to all. The score measures agreement: a falsehood that all answers share scores low."""
     asked = dict(locals())
     from upheld.isotropy.options import Options, check, named_rivals, told_as_options
