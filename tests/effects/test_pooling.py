@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from upheld.effects.pooling import GRID, GcvTerms, least_gcv, ridge
+from upheld.effects.pooling import GRID, GcvTerms, fit_pooling_model, least_gcv, ridge
 
 
 def weighted_problem(n, D, seed=0):
@@ -51,3 +51,20 @@ def test_gcv_shrinks_noise_and_lets_signals_be():
     signal = GcvTerms.of(phi, 5 * phi.sum(axis=1) + rng.standard_normal(300), np.ones(300))
     assert least_gcv([noise]) >= 100
     assert least_gcv([signal]) <= 1
+
+
+def test_the_pooling_model_follows_a_drift_in_time():
+    """Outcomes 2u + (2u - 1) x: a regression without time leaves all of it, this one nothing."""
+    rng = np.random.default_rng(0)
+    X, t = rng.standard_normal((2000, 2)), np.arange(2000.0)
+    u = t / 2000
+    y = 2 * u + (2 * u - 1) * X[:, 0]
+    model = fit_pooling_model(X, X, 50 + 7 * t, y, np.ones(2000), 0.3)
+    assert np.std(y - model(X, X, 50 + 7 * t)) < 0.01
+    assert np.std(y - ridge(X, y, np.ones(2000), 0.3)(X)) > 0.5
+
+
+def test_rows_of_one_time_have_no_drift_to_follow():
+    phi, y, m = weighted_problem(50, 4)
+    model = fit_pooling_model(phi, phi, np.full(50, 3.0), y, m, 0.3)
+    np.testing.assert_allclose(model(phi, phi, np.full(50, 3.0)), ridge(phi, y, m, 0.3)(phi), atol=1e-6)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from upheld.effects.coreset import ArmCoreset, Items, Policy, concatenated
 from upheld.effects.estimate import Sample
 from upheld.effects.features import FeatureMap
-from upheld.effects.pooling import OutcomeModel, ridge
+from upheld.effects.pooling import PoolingModel, fit_pooling_model
 from upheld.effects.rows import FloatArray, IntArray
 
 FIRST_FIT = 200  # rows of an arm before it has an outcome model
@@ -72,7 +72,7 @@ class CoresetArm:
     gamma: float = 1.0
     sums: Sums = field(init=False)
     halves: list[ArmCoreset] = field(init=False)
-    models: list[OutcomeModel | None] = field(init=False)
+    models: list[PoolingModel | None] = field(init=False)
     fitted_at: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class CoresetArm:
 
     @property
     def nbytes(self) -> int:
-        models = sum(model.coef.nbytes for model in self.models if model is not None)
+        models = sum(model.regression.coef.nbytes for model in self.models if model is not None)
         return self.sums.nbytes + models + sum(half.nbytes for half in self.halves)
 
     @property
@@ -104,7 +104,7 @@ class CoresetArm:
             rows = slice((number - turn) % self.n_halves, None, self.n_halves)
             half.add(X[rows], y[rows], t[rows], ident[rows], self.features, partial(self.model, number), rng)
 
-    def model(self, number: int) -> OutcomeModel | None:
+    def model(self, number: int) -> PoolingModel | None:
         """f_hat for a coreset's rows, refitted when the rows it is fitted on grew by 250 or by half."""
         source = self.halves[(number + 1) % self.n_halves]
         grown = source.n_rows - self.fitted_at[number]
@@ -115,7 +115,9 @@ class CoresetArm:
     def _refit(self, number: int, source: ArmCoreset) -> None:
         items = source.items()
         mass = items.m * self.gamma ** (items.t.max() - items.t)
-        self.models[number] = ridge(self.features(items.X, items.t), items.y, mass, self.ridge)
+        self.models[number] = fit_pooling_model(
+            self.features(items.X, items.t), items.X, items.t, items.y, mass, self.ridge
+        )
         self.fitted_at[number] = source.n_rows
 
     def items(self) -> tuple[Items, NDArray[np.intp]]:
@@ -143,7 +145,10 @@ class CoresetArm:
             fresh = items.raw & (half == number)
             source = half == (number + 1) % self.n_halves
             if items.m[source].sum() >= FIRST_FIT:
-                guess = ridge(phi[source], items.y[source], items.m[source], self.ridge)(phi[fresh])
+                model = fit_pooling_model(
+                    phi[source], items.X[source], items.t[source], items.y[source], items.m[source], self.ridge
+                )
+                guess = model(phi[fresh], items.X[fresh], items.t[fresh])
             else:
                 guess = items.m @ items.y / items.m.sum()
             q[fresh] = (items.y[fresh] - guess) ** 2

@@ -12,12 +12,12 @@ from upheld.effects.arms import CoresetArm
 from upheld.effects.coreset import LEAST_CAPACITY, Policy
 from upheld.effects.estimate import Sample
 from upheld.effects.halving import PAIRINGS, SIGNINGS
-from upheld.effects.stream import EffectStream
+from upheld.effects.merging import MergeableStream
 
 OUTCOMES = ("pooled", "subset", "subset-xy")
 
 
-class StreamingBalancer(EffectStream):
+class StreamingBalancer(MergeableStream):
     """Average treatment effects of an endless stream of observational rows, in bounded memory.
 
     Parameters

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from upheld.effects.halving import pairs, signs
-from upheld.effects.pooling import OutcomeModel
+from upheld.effects.pooling import PoolingModel
 from upheld.effects.rows import NO_ID, FloatArray, IntArray
 
 SHRINK = 2 / 3
@@ -31,7 +31,7 @@ LEAST_CAPACITY = 16
 ITEM_ARRAYS = ("X", "y", "q", "t", "ident", "level")
 
 Features = Callable[[FloatArray, FloatArray], FloatArray]
-Model = Callable[[], OutcomeModel | None]
+Model = Callable[[], PoolingModel | None]
 
 
 def capacity(level: int, top: int, k: int) -> int:
@@ -241,9 +241,8 @@ class ArmCoreset:
             2**level,
         )  # fmt: skip
         if level == 0 and self.pooled:
-            fitted = model()
-            guess = fitted(features(part.x[None], np.array([part.t])))[0] if fitted else 0.0
-            part.q = float((part.y - guess) ** 2)
+            x, t = part.x[None], np.array([part.t])
+            part.q = float((part.y - _guess(model(), features(x, t), x, t)[0]) ** 2)
         self._discard(left)
         self.base, before = base, self.base
         self._absorb_part(part, features, model, rng)
@@ -262,32 +261,31 @@ class ArmCoreset:
             v = np.concatenate([v, self._outcome_differences(rows, phi, p, q, fitted)], axis=1)
         s, length_sq = signs(v, self.policy.signing, rng, self.policy.walk_constant)
         keep, drop = np.where(s > 0, p, q), np.where(s > 0, q, p)
+        when = self.t[rows[keep]] if self.policy.own_time else (self.t[rows[keep]] + self.t[rows[drop]]) / 2
         if self.pooled:
-            self._pool(rows, keep, drop, phi, fitted, level)
-        if not self.policy.own_time:
-            self.t[rows[keep]] = (self.t[rows[keep]] + self.t[rows[drop]]) / 2
+            self._pool(rows, keep, drop, phi, when, fitted, level)
+        self.t[rows[keep]] = when
         self.level[rows[keep]] += 1
         self.top = max(self.top, level + 1)
         self.discrepancy_sq += length_sq * 4.0**level
         self._discard(rows[drop])
 
     def _pool(
-        self, rows: NDArray[np.intp], keep: NDArray[np.intp], drop: NDArray[np.intp], phi: FloatArray,
-        fitted: OutcomeModel | None, level: int,
+        self, rows: NDArray[np.intp], keep: NDArray[np.intp], drop: NDArray[np.intp], phi: FloatArray, when: FloatArray,
+        fitted: PoolingModel | None, level: int,
     ) -> None:  # fmt: skip
-        """Residual pooling of pairs."""
-        guess = fitted(phi) if fitted else np.zeros(len(rows))
-        residual = self.y[rows] - guess
+        """Residual pooling of pairs; a survivor's outcome is that of the time it will stand for."""
+        residual = self.y[rows] - _guess(fitted, phi, self.X[rows], self.t[rows])
         square = residual**2 if level == 0 else self.q[rows]
-        self.y[rows[keep]] = guess[keep] + (residual[keep] + residual[drop]) / 2
+        self.y[rows[keep]] = _guess(fitted, phi[keep], self.X[rows[keep]], when) + (residual[keep] + residual[drop]) / 2
         self.q[rows[keep]] = (square[keep] + square[drop]) / 2
 
     def _outcome_differences(
         self, rows: NDArray[np.intp], phi: FloatArray, p: NDArray[np.intp], q: NDArray[np.intp],
-        fitted: OutcomeModel | None,
+        fitted: PoolingModel | None,
     ) -> FloatArray:  # fmt: skip
         """Differences of (r, r x / sqrt(d)), r the residual in units of its standard deviation."""
-        r = self.y[rows] - (fitted(phi) if fitted else self.y[rows].mean())
+        r = self.y[rows] - (fitted(phi, self.X[rows], self.t[rows]) if fitted else self.y[rows].mean())
         r = r / max(fitted.spread if fitted else float(r.std()), np.finfo(float).tiny)
         g = np.column_stack([r, r[:, None] * self.X[rows] / np.sqrt(self.d)])
         differences: FloatArray = g[p] - g[q]
@@ -303,38 +301,45 @@ class ArmCoreset:
         length = 2**self.base
         phi = features(X, t)
         fitted = model() if self.pooled else None
-        guess = fitted(phi) if fitted else np.zeros(len(y))
+        residual = y - _guess(fitted, phi, X, t)
         head = min((length - self.run.rows) % length, len(y))
         whole = (len(y) - head) // length
         tail = head + whole * length
         if head:
-            self._absorb_part(self._chosen(slice(0, head), X, y, t, ident, phi, guess, rng), features, model, rng)
+            self._absorb_part(
+                self._chosen(slice(0, head), X, y, t, ident, phi, residual, fitted, rng), features, model, rng
+            )
         if whole:
             shape = (whole, length)
             pick = np.arange(head, tail, length) + rng.integers(length, size=whole)
-            residual = (y - guess)[head:tail].reshape(shape)
-            out, square = (guess[pick] + residual.mean(1), (residual**2).mean(1)) if self.pooled else (y[pick], 0.0)
             when = t[pick] if self.policy.own_time else t[head:tail].reshape(shape).mean(1)
+            out, square = y[pick], np.zeros(whole)
+            if self.pooled:
+                runs = residual[head:tail].reshape(shape)
+                out, square = _guess(fitted, phi[pick], X[pick], when) + runs.mean(1), (runs**2).mean(1)
             moved = length * phi[pick] - phi[head:tail].reshape(*shape, -1).sum(1)
             self.discrepancy_sq += float((moved**2).sum())
-            self._store(X[pick], out, np.broadcast_to(square, whole), when, ident[pick], self.base)
+            self._store(X[pick], out, square, when, ident[pick], self.base)
         if tail < len(y):
             rest = slice(tail, len(y))
-            self._absorb_part(self._chosen(rest, X, y, t, ident, phi, guess, rng), features, model, rng)
+            self._absorb_part(self._chosen(rest, X, y, t, ident, phi, residual, fitted, rng), features, model, rng)
 
     def _chosen(
         self, rows: slice, X: FloatArray, y: FloatArray, t: FloatArray, ident: IntArray, phi: FloatArray,
-        guess: FloatArray, rng: np.random.Generator,
+        residual: FloatArray, fitted: PoolingModel | None, rng: np.random.Generator,
     ) -> Run:  # fmt: skip
         """One of a few raw rows, standing for all of them."""
         n = len(y[rows])
         pick = rows.start + int(rng.integers(n))
-        residual = (y - guess)[rows]
         moved = n * phi[pick] - phi[rows].sum(0)
         self.discrepancy_sq += float(moved @ moved)
-        out, square = (guess[pick] + residual.mean(), (residual**2).mean()) if self.pooled else (y[pick], 0.0)
-        when = t[pick] if self.policy.own_time else t[rows].mean()
-        return Run(X[pick].copy(), float(out), float(square), float(when), int(ident[pick]), n)
+        when = float(t[pick] if self.policy.own_time else t[rows].mean())
+        out, square = float(y[pick]), 0.0
+        if self.pooled:
+            one = slice(pick, pick + 1)
+            out = float(_guess(fitted, phi[one], X[one], np.array([when]))[0] + residual[rows].mean())
+            square = float((residual[rows] ** 2).mean())
+        return Run(X[pick].copy(), out, square, when, int(ident[pick]), n)
 
     def _absorb_part(self, part: Run, features: Features, model: Model, rng: np.random.Generator) -> None:
         """Put a row that stands for `part.rows` rows into the open run; what the run cannot hold opens the next."""
@@ -356,22 +361,24 @@ class ArmCoreset:
         run = self.run
         total = run.rows + part.rows
         if not run.rows:
-            self.run = Run(part.x.copy(), part.y, part.q, part.t, part.ident, part.rows)
+            self.run = replace(part, x=part.x.copy())
             return
         share = np.array([run.rows, part.rows]) / total
-        phi = features(np.stack([run.x, part.x]), np.array([run.t, part.t]))
-        survivor, other = (part, run) if rng.random() < share[1] else (run, part)
+        X, t = np.stack([run.x, part.x]), np.array([run.t, part.t])
+        phi = features(X, t)
+        which = int(rng.random() < share[1])
+        survivor, other = (part, run) if which else (run, part)
         gap = phi[1] - phi[0]
         self.discrepancy_sq += float(other.rows**2 * (gap @ gap))
-        joint = Run(survivor.x.copy(), survivor.y, survivor.q, survivor.t, survivor.ident, total)
+        joint = replace(survivor, x=survivor.x.copy(), rows=total)
+        if not self.policy.own_time:
+            joint.t = float(share @ t)
         if self.pooled:
             fitted = model()
-            guess = fitted(phi) if fitted else np.zeros(2)
-            residual = np.array([run.y, part.y]) - guess
-            joint.y = float(guess[int(survivor is part)] + share @ residual)
+            residual = np.array([run.y, part.y]) - _guess(fitted, phi, X, t)
+            one = slice(which, which + 1)
+            joint.y = float(_guess(fitted, phi[one], X[one], np.array([joint.t]))[0] + share @ residual)
             joint.q = float(share @ [run.q, part.q])
-        if not self.policy.own_time:
-            joint.t = float(share @ [run.t, part.t])
         self.run = joint
 
     # The arrays
@@ -393,3 +400,8 @@ class ArmCoreset:
             array = getattr(self, name)
             array[holes] = array[movers]
         self.size = keep
+
+
+def _guess(fitted: PoolingModel | None, phi: FloatArray, X: FloatArray, t: FloatArray) -> FloatArray:
+    """f_hat, which is 0 as long as there is no model."""
+    return np.zeros(len(t)) if fitted is None else fitted(phi, X, t)

@@ -20,9 +20,9 @@ from upheld.effects.arms import Sums
 from upheld.effects.blocks import Arm
 from upheld.effects.estimate import LEAST_ROWS, ArmMean, Recipe, refused
 from upheld.effects.features import FeatureMap
+from upheld.effects.merging import MergeableStream
 from upheld.effects.pooling import GRID, GcvTerms
 from upheld.effects.rows import FloatArray, IntArray
-from upheld.effects.stream import EffectStream
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class MomentArm:
         self.b += other.b
 
 
-class ExactMomentBalancer(EffectStream):
+class ExactMomentBalancer(MergeableStream):
     """Quadratic balancing from exact moments of the features: nothing is lost but the choice of features and of time.
 
     Parameters as in `StreamingBalancer`. Memory is 8 D^2 bytes an arm (0.5 MB at D = 256); weights may be negative; there are no items,

@@ -11,8 +11,8 @@ from upheld.effects.arms import Sums
 from upheld.effects.blocks import Arm
 from upheld.effects.estimate import LEAST_ROWS, Sample
 from upheld.effects.features import FeatureMap
+from upheld.effects.merging import MergeableStream
 from upheld.effects.rows import FloatArray, IntArray
-from upheld.effects.stream import EffectStream
 from upheld.effects.uniform import UniformSample
 
 
@@ -75,7 +75,7 @@ class ReservoirArm:
         self.rows.merge(other.rows, rng)
 
 
-class ReservoirBalancer(EffectStream):
+class ReservoirBalancer(MergeableStream):
     """Balancing on a uniform sample of `rows_per_arm` rows of each arm; all else as in `StreamingBalancer`, whose parameters these are.
 
     1,088 rows are what an arm of a coreset with k = 256 may hold at most.

@@ -27,7 +27,7 @@ from upheld.effects.drift import Cusum, Profile
 from upheld.effects.encoding import Encoding
 from upheld.effects.features import FeatureMap
 from upheld.effects.pending import Pending, WaitingRow
-from upheld.effects.pooling import OutcomeModel
+from upheld.effects.pooling import OutcomeModel, PoolingModel
 from upheld.effects.rows import Covariates, Rows
 from upheld.effects.uniform import UniformSample
 
@@ -284,8 +284,10 @@ def _write_arm(arrays: Arrays, prefix: str, arm: CoresetArm) -> Header:
     }
     for number, model in enumerate(arm.models):
         if model is not None:
-            arrays[f"{prefix}/model{number}"] = model.coef
-        state["models"].append(None if model is None else [model.intercept, model.spread])
+            arrays[f"{prefix}/model{number}"] = model.regression.coef
+        state["models"].append(
+            None if model is None else [model.regression.intercept, model.spread, model.centre, model.scale]
+        )
     for number, half in enumerate(arm.halves):
         state["halves"].append(_write_coreset(arrays, f"{prefix}/half{number}", half))
     return state
@@ -297,7 +299,8 @@ def _read_arm(arrays: Arrays, prefix: str, arm: CoresetArm, state: Header) -> No
     arm.fitted_at = state["fitted_at"]
     for number, model in enumerate(state["models"]):
         if model is not None:
-            arm.models[number] = OutcomeModel(model[0], arrays[f"{prefix}/model{number}"], model[1])
+            regression = OutcomeModel(model[0], arrays[f"{prefix}/model{number}"], model[1])
+            arm.models[number] = PoolingModel(regression, model[2], model[3])
     for number, (half, one) in enumerate(zip(arm.halves, state["halves"], strict=True)):
         _read_coreset(arrays, f"{prefix}/half{number}", half, one)
 

@@ -85,10 +85,11 @@ def test_merging_commutes_in_counts_and_sums_and_changes_neither(stream, feed, k
 
 
 def test_two_unfinished_warm_ups_are_one(stream, feed):
-    first, second = (feed(StreamingBalancer(random_state=0), stream, *part) for part in ((0, 300), (300, 800)))
-    second_early = feed(StreamingBalancer(random_state=0), stream, 300, 700)
-    merged = first | second_early
-    assert merged.estimate() == feed(StreamingBalancer(random_state=0), stream, 0, 700).estimate()
+    def early(start, stop):
+        return feed(StreamingBalancer(random_state=0), stream, start, stop, timestamps=np.arange(6000.0))
+
+    assert (early(0, 300) | early(300, 700)).estimate() == early(0, 700).estimate()
+    first, second = early(0, 300), early(300, 800)
     assert (first | second).n_seen_ == (second | first).n_seen_ == 800
 
 
