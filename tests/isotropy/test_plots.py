@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from upheld.claims import Scale
 from upheld.isotropy import plots
 from upheld.isotropy.claims import CLAIMS, NLI_RIVALS, OWN_ORDER_2, SELF_REPORTS, TEXT_RIVALS
+from upheld.isotropy.command.survey import Reading, scored
 from upheld.isotropy.responses import Responses
-from upheld.isotropy.survey import Reading, scored
 from upheld.report.content import drawn
 
 METHODS = (

@@ -118,3 +118,21 @@ def test_vectors_do_not_depend_on_what_was_cached_before(tmp_path_factory, calls
         if texts:
             np.testing.assert_array_equal(cached.embed(texts), Lengths().embed(texts))
     cached.close()
+
+
+def test_a_cached_embedder_leaves_windows_the_room_that_the_embedder_leaves(tmp_path):
+    """A text that is cut to fit must fit whether or not vectors are cached."""
+
+    class Limited(Embedder):
+        id, limit, extra_tokens = "limited", 12, 2
+
+        def embed(self, texts, told=None):
+            return np.ones((len(texts), 2), dtype=np.float32)
+
+        def token_spans(self, text):
+            return [(place, place + 1) for place in range(len(text))]
+
+    cached = CachedEmbedder(Limited(), tmp_path / "vectors.sqlite")
+    assert (cached.limit, cached.extra_tokens) == (12, 2)
+    assert cached.token_spans("abc") == [(0, 1), (1, 2), (2, 3)]
+    assert cached.count_tokens(["abc"]).tolist() == [3]

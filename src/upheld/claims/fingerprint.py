@@ -1,6 +1,6 @@
 """Which sources shaped a measurement: their hash tells fresh results from stale ones.
 
-What counts for a method: every file of its package except ``plots.py`` and ``command.py``, the shared layers it imports
+What counts for a method: every file of its package except its rooms ``plots`` and ``command``, the shared layers it imports
 (transitively), and ``trial.py``, which seeds it. What does not: comments and docstrings; the list ``CLAIMS``, since a
 verdict is recomputed from stored measurements in a moment; and an experiment's conditions, repeats and time limits, which choose
 *which* trials are run and are part of each trial's own key.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import upheld
 
-PRESENTATION = {"plots.py", "command.py"}
+PRESENTATION = {"plots", "command"}
 CHOICE_OF_TRIALS = {"conditions", "repeats", "timeout_s"}
 SEEDING = "upheld.claims.trial"
 ROOT = Path(upheld.__file__).parent
@@ -71,7 +71,7 @@ def _sources(package: str, folder: Path) -> dict[str, Path]:
 def _shapes(path: Path) -> bool:
     """Whether a file of a method's package can shape a measurement."""
     hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
-    return not hidden and path.name not in PRESENTATION and path.suffix != ".pyc"
+    return not hidden and path.parts[0].removesuffix(".py") not in PRESENTATION and path.suffix != ".pyc"
 
 
 def _shared(imported: set[str], package: str) -> dict[str, Path]:

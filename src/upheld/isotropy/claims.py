@@ -512,7 +512,7 @@ LIMIT = "A limit that the authors name themselves: the score measures agreement,
 
 CLAIMS = [
     Claim(
-        "isotropy.foretells-nonfactuality",
+        "isotropy.foretells-falsehood",
         "the more a model's answers to a prompt spread, the less of them is true",
         reported="reported for three generators; an independent rerun finds R2 0.35 on real biographies",
         experiment=SIGNALS,
@@ -521,7 +521,7 @@ CLAIMS = [
         "agreement; the countries are not.",
     ),
     Claim(
-        "isotropy.foretells-inconsistency",
+        "isotropy.foretells-disagreement",
         "the more the answers spread, the less they agree with each other",
         reported="asserted",
         experiment=SIGNALS,
@@ -627,7 +627,7 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "isotropy.blind-to-shared-falsehood",
+        "isotropy.shared-falsehood",
         "where a model repeats the same falsehood in every answer, the score tells nothing of factuality",
         reported=None,
         experiment=SIGNALS,

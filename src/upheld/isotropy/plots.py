@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from upheld.isotropy.survey import Scored
+    from upheld.isotropy.command.survey import Scored
 
 FloatArray = NDArray[np.float64]
 
@@ -166,7 +166,7 @@ def answer_maps(worst: Sequence[Scored]) -> Figure:
 
 
 def _map(axes: Axes, one: Scored, at: FloatArray, up: float, left: float) -> None:
-    from upheld.isotropy.page import map_labels
+    from upheld.isotropy.command.page import map_labels
 
     turn = np.linspace(-np.arcsin(min(up, 1)), np.arcsin(min(up, 1)), 60)
     axes.plot(np.cos(turn), np.sin(turn), color=FAINT, linewidth=1.2)
@@ -526,8 +526,8 @@ def brittleness(frame: pd.DataFrame) -> Figure:
 
 
 PICTURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
-    "isotropy.foretells-nonfactuality": correlations,
-    "isotropy.foretells-inconsistency": partial(
+    "isotropy.foretells-falsehood": correlations,
+    "isotropy.foretells-disagreement": partial(
         correlations, metric="spearman with consistency", what="agreement of the answers"
     ),
     "isotropy.beats-other-signals": partial(race, judged=True),
@@ -539,7 +539,7 @@ PICTURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
     "isotropy.low-cost": cost,
     "isotropy.screens": screening,
     "isotropy.long-form": by_length,
-    "isotropy.blind-to-shared-falsehood": shared_falsehood,
+    "isotropy.shared-falsehood": shared_falsehood,
     "isotropy.wording": wording,
     "isotropy.claim-level-is-brittle": brittleness,
 }

@@ -44,6 +44,7 @@ class CachedEmbedder(Embedder):
         self.embedder = embedder
         self.id = embedder.id
         self.limit = embedder.limit
+        self.extra_tokens = embedder.extra_tokens
         self.template = template
         self._file = CacheFile(path)
 
@@ -66,6 +67,9 @@ class CachedEmbedder(Embedder):
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return self.embedder.count_tokens(texts)
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        return self.embedder.token_spans(text)
 
     def close(self) -> None:
         self._file.close()

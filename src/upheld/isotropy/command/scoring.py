@@ -15,17 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from upheld.isotropy.asking import Asking, Meter, asked, read_prompts
 from upheld.isotropy.calibration import TrustCalibrator
-from upheld.isotropy.document import run_document
-from upheld.isotropy.embedding import chosen
-from upheld.isotropy.evidence import Need
-from upheld.isotropy.files import read_responses
-from upheld.isotropy.options import Options, most, samples
-from upheld.isotropy.result import IsotropyWarning
-from upheld.isotropy.rivals import Rival
-from upheld.isotropy.semantic_isotropy import SemanticIsotropy
-from upheld.isotropy.survey import (
+from upheld.isotropy.command.asking import Asking, Meter, asked, read_prompts
+from upheld.isotropy.command.document import run_document
+from upheld.isotropy.command.options import Options, most, samples
+from upheld.isotropy.command.survey import (
     OURS,
     Digest,
     Given,
@@ -37,6 +31,12 @@ from upheld.isotropy.survey import (
     runnable,
     scored,
 )
+from upheld.isotropy.embedding import chosen
+from upheld.isotropy.evidence import Need
+from upheld.isotropy.files import read_responses
+from upheld.isotropy.result import IsotropyWarning
+from upheld.isotropy.rivals import Rival
+from upheld.isotropy.semantic_isotropy import SemanticIsotropy
 from upheld.llm import CachedModel, Embedder, LanguageModel
 from upheld.llm.embedding_cache import CachedEmbedder
 from upheld.report.content import drawn, plain
@@ -178,10 +178,7 @@ def _embedder(options: Options) -> Embedder:
     found = chosen(options.embedder, options.pooling)
     if not options.cache or options.pooling == "unmasked_mean":  # there a vector depends on what is embedded beside it
         return found
-
-    cached = CachedEmbedder(found, _cache_file(), template=options.template or "")
-    cached.extra_tokens = found.extra_tokens  # of the limit, so that windows leave room for them
-    return cached
+    return CachedEmbedder(found, _cache_file(), template=options.template or "")
 
 
 def _cache_file() -> Path:
@@ -445,7 +442,7 @@ def _drawings(found: Found, options: Options) -> dict[str, tuple[str, Any]]:
 
 
 def _page(found: Found, options: Options, drawings: Mapping[str, tuple[str, Any]], progress: Progress) -> str:
-    from upheld.isotropy.page import page
+    from upheld.isotropy.command.page import page
     from upheld.isotropy.passages import passages
 
     differing = {}

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from isotropy_toys import WordEmbedder
 
-from upheld.isotropy import SemanticIsotropy, survey
+from upheld.isotropy import SemanticIsotropy
 from upheld.isotropy.calibration import ScoreSetting, TrustCalibrator
+from upheld.isotropy.command import survey
+from upheld.isotropy.command.survey import Digest, Reading, look_through, runnable, scored
 from upheld.isotropy.evidence import Need
 from upheld.isotropy.responses import Responses
 from upheld.isotropy.rivals import chosen
-from upheld.isotropy.survey import Digest, Reading, look_through, runnable, scored
 from upheld.llm import CallableEmbedder, ModelError
 
 WORDS = ["red", "green", "blue", "one", "two", "three", "four", "five", "six", "seven"]
@@ -189,7 +190,7 @@ from hashlib import blake2b
 import numpy as np
 from upheld.isotropy.responses import Responses
 from upheld.isotropy.rivals import chosen
-from upheld.isotropy.survey import Digest, Reading, scored
+from upheld.isotropy.command.survey import Digest, Reading, scored
 from upheld.llm import CallableEmbedder
 
 def hashed(texts):

@@ -16,7 +16,7 @@ PIPE = 140  # columns where there is no terminal
 
 
 def print_run(document: Mapping[str, Any], *, written: Mapping[Path, str]) -> None:
-    """Print the document of `upheld.isotropy.document.run_document`, and which files were written.
+    """Print the document of `upheld.isotropy.command.document.run_document`, and which files were written.
 
     Parameters
     ----------

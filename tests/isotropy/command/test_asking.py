@@ -9,7 +9,7 @@ from isotropy_toys import WordEmbedder
 from scripted_model import ScriptedModel
 
 from upheld.isotropy import SemanticIsotropy
-from upheld.isotropy.asking import Asking, Meter, asked, read_prompts
+from upheld.isotropy.command.asking import Asking, Meter, asked, read_prompts
 from upheld.isotropy.sampling import draw_responses
 from upheld.llm import CachedModel, Usage
 

@@ -17,8 +17,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from upheld.isotropy.command.survey import Scored
 from upheld.isotropy.passages import Passage
-from upheld.isotropy.survey import Scored
 
 FloatArray = NDArray[np.float64]
 
@@ -273,7 +273,7 @@ def _embedded(svg: bytes) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader("upheld.isotropy", ""), PackageLoader("upheld.report")]),
+        loader=ChoiceLoader([PackageLoader("upheld.isotropy.command", ""), PackageLoader("upheld.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,4 +1,4 @@
-"""Answers to a list of prompts, sampled for `upheld.isotropy.survey`, with an account of what they cost."""
+"""Answers to a list of prompts, sampled for `upheld.isotropy.command.survey`, with an account of what they cost."""
 
 from __future__ import annotations
 

@@ -127,9 +127,9 @@ def run(
     """How far several answers to one prompt differ: a score a prompt, high as a warning that they may be invented, with its error,
     the odd answer out and the answer nearest to all. The score measures agreement: a falsehood that all answers share scores low."""
     asked = dict(locals())
-    from upheld.isotropy.options import Options, check, named_rivals, told_as_options
-    from upheld.isotropy.run import Progress, surveyed, write, written
-    from upheld.isotropy.terminal import print_run
+    from upheld.isotropy.command.options import Options, check, named_rivals, told_as_options
+    from upheld.isotropy.command.scoring import Progress, surveyed, write, written
+    from upheld.isotropy.command.terminal import print_run
     from upheld.storage import whole_file
 
     options = Options(**asked)

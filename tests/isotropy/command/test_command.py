@@ -19,9 +19,9 @@ from tiny_models import tiny_bert
 
 from installed import Command, refused
 from upheld.isotropy import SemanticIsotropy, bioworld
+from upheld.isotropy.command.options import Options
 from upheld.isotropy.data import from_bioworld
 from upheld.isotropy.files import read_responses, write_responses
-from upheld.isotropy.options import Options
 from upheld.isotropy.result import IsotropyWarning
 from upheld.llm import Answer, CachedModel
 
@@ -361,7 +361,7 @@ def test_answers_cut_off_are_counted(prompts, encoder, monkeypatch):
 
 
 def test_an_endpoint_is_asked_with_prices(prompts, tmp_path, encoder):
-    sys.path.insert(0, str(Path(__file__).parents[1] / "llm"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "llm"))
     try:
         from servers import counted, serving
     finally:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import upheld
+from upheld.isotropy.command.survey import ORDER_2, OURS, Digest, Scored
 from upheld.isotropy.evaluation import foretold
-from upheld.isotropy.survey import ORDER_2, OURS, Digest, Scored
 from upheld.isotropy.trust import MEANING
 
-SCHEMA = "upheld.isotropy.run/1"
+SCHEMA = "upheld.isotropy.command.scoring/1"
 
 
 def run_document(
