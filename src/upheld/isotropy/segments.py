@@ -104,7 +104,7 @@ class JudgedPrompt:
 
     @property
     def factualities(self) -> tuple[float | None, ...]:
-        """One an answer, None where unlabelled, as `upheld.isotropy.responses.Responses` takes them."""
+        """One an answer, None where unlabelled, as `upheld.isotropy.data.responses.Responses` takes them."""
         return tuple(answer.factuality for answer in self.answers)
 
     @property

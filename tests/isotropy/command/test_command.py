@@ -18,10 +18,10 @@ from scripted_model import ScriptedModel
 from tiny_models import tiny_bert
 
 from installed import Command, refused
-from upheld.isotropy import SemanticIsotropy, bioworld
+from upheld.isotropy import SemanticIsotropy
 from upheld.isotropy.command.options import Options
-from upheld.isotropy.data import from_bioworld
-from upheld.isotropy.files import read_responses, write_responses
+from upheld.isotropy.data import bioworld, from_bioworld
+from upheld.isotropy.data.files import read_responses, write_responses
 from upheld.isotropy.result import IsotropyWarning
 from upheld.llm import Answer, CachedModel
 

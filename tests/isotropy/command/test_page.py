@@ -12,8 +12,8 @@ from isotropy_toys import WordEmbedder
 from upheld.isotropy.command.document import run_document
 from upheld.isotropy.command.page import cosines_svg, map_labels, map_svg, page, shown, strip_svg
 from upheld.isotropy.command.survey import Digest, Reading, scored
+from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.passages import Passage, passages
-from upheld.isotropy.responses import Responses
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 HOSTILE = '<script>alert(1)</script> & "q" \'</style> {{ 7 * 7 }} \u202e&lt;b&gt;'

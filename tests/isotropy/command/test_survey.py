@@ -13,9 +13,9 @@ from upheld.isotropy import SemanticIsotropy
 from upheld.isotropy.calibration import ScoreSetting, TrustCalibrator
 from upheld.isotropy.command import survey
 from upheld.isotropy.command.survey import Digest, Reading, look_through, runnable, scored
-from upheld.isotropy.evidence import Need
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.rivals import chosen
+from upheld.isotropy.rivals.evidence import Need
 from upheld.llm import CallableEmbedder, ModelError
 
 WORDS = ["red", "green", "blue", "one", "two", "three", "four", "five", "six", "seven"]
@@ -188,7 +188,7 @@ MANY = """
 import resource
 from hashlib import blake2b
 import numpy as np
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.rivals import chosen
 from upheld.isotropy.command.survey import Digest, Reading, scored
 from upheld.llm import CallableEmbedder

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Lock
 
 from upheld.isotropy.adaptive import AdaptiveSample, Scorer, sample_until
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.result import IsotropyWarning
 from upheld.isotropy.sampling import SampledResponses, draw_range
 from upheld.llm import Answer, LanguageModel, Request, Usage

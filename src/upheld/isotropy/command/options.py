@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from upheld.isotropy.evidence import Need
-from upheld.isotropy.published import AS_PUBLISHED
 from upheld.isotropy.rivals import RIVALS, Rival, chosen
+from upheld.isotropy.rivals.evidence import Need
+from upheld.isotropy.rivals.published import AS_PUBLISHED
 from upheld.llm import ModelError
 
 TOO_DEAR = "luq-pair"  # sentences by sentences: "all" leaves it out

@@ -31,11 +31,11 @@ from upheld.isotropy.command.survey import (
     runnable,
     scored,
 )
+from upheld.isotropy.data.files import read_responses
 from upheld.isotropy.embedding import chosen
-from upheld.isotropy.evidence import Need
-from upheld.isotropy.files import read_responses
 from upheld.isotropy.result import IsotropyWarning
 from upheld.isotropy.rivals import Rival
+from upheld.isotropy.rivals.evidence import Need
 from upheld.isotropy.semantic_isotropy import SemanticIsotropy
 from upheld.llm import CachedModel, Embedder, LanguageModel
 from upheld.llm.embedding_cache import CachedEmbedder
@@ -146,7 +146,7 @@ def _reading(
     calibrator: TrustCalibrator | None,
 ) -> tuple[Reading, dict[str, str]]:
     """How answers are read, with the rivals that can run; and why the others cannot."""
-    from upheld.isotropy.nli import NLI
+    from upheld.isotropy.rivals.nli import NLI
 
     nli = None if options.nli is None else NLI(options.nli)
     given = {

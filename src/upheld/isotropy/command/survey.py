@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from upheld.isotropy.adaptive import AdaptiveSample
 from upheld.isotropy.calibration import ScoreSetting, TrustCalibrator
+from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.embedding import Embedded, LongText, embed
-from upheld.isotropy.entailment import Inference
-from upheld.isotropy.evidence import Evidence, Need
 from upheld.isotropy.groups import Answers, taken
-from upheld.isotropy.responses import Responses
 from upheld.isotropy.result import IsotropyResult, IsotropyWarning
 from upheld.isotropy.rivals import Rival, race
+from upheld.isotropy.rivals.entailment import Inference
+from upheld.isotropy.rivals.evidence import Evidence, Need
 from upheld.isotropy.semantic_isotropy import ANTIPODAL, SemanticIsotropy
 from upheld.isotropy.templates import Template
 from upheld.llm import Embedder, LanguageModel, ModelError

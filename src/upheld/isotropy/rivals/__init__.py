@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from upheld.isotropy import entailment, likelihood
 from upheld.isotropy.confidence import Confidence, p_true_each, verbalised_confidence_each
-from upheld.isotropy.eigenscore import eigenscore
-from upheld.isotropy.evidence import Evidence, Need, given
-from upheld.isotropy.graphs import degree, eccentricity, eigenvalue_sum
-from upheld.isotropy.kernel_language_entropy import (
+from upheld.isotropy.rivals import entailment, likelihood
+from upheld.isotropy.rivals.eigenscore import eigenscore
+from upheld.isotropy.rivals.evidence import Evidence, Need, given
+from upheld.isotropy.rivals.graphs import degree, eccentricity, eigenvalue_sum
+from upheld.isotropy.rivals.kernel_language_entropy import (
     Kernel,
     entailment_graph,
     heat_kernel,
@@ -27,7 +27,7 @@ from upheld.isotropy.kernel_language_entropy import (
     matern_kernel,
     semantic_graph,
 )
-from upheld.isotropy.overlap import rouge_l
+from upheld.isotropy.rivals.overlap import rouge_l
 from upheld.isotropy.spread import mean_cosine_distance
 from upheld.llm import LanguageModel
 

@@ -25,8 +25,8 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-from upheld.isotropy import bioworld_sentences
-from upheld.isotropy.bioworld_sentences import (
+from upheld.isotropy.data import bioworld_sentences
+from upheld.isotropy.data.bioworld_sentences import (
     FILLERS,
     FIRST_NAMES,
     FIRST_STATEMENTS,

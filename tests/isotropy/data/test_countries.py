@@ -4,8 +4,8 @@ from itertools import chain
 
 import pytest
 
-from upheld.isotropy.countries import blocks, plain, prompt, world
-from upheld.isotropy.country_names import AREAS, CURRENCY_UNITS, LANGUAGES, NO_MEMBERS, SEATS
+from upheld.isotropy.data.countries import blocks, plain, prompt, world
+from upheld.isotropy.data.country_names import AREAS, CURRENCY_UNITS, LANGUAGES, NO_MEMBERS, SEATS
 
 
 def test_facts_that_anyone_can_check():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upheld.isotropy.entailment import CERTAIN, entailment_similarity
-from upheld.isotropy.evidence import Evidence
-from upheld.isotropy.graphs import eccentricity
-from upheld.isotropy.published import (
+from upheld.isotropy.rivals import RIVALS, race
+from upheld.isotropy.rivals.entailment import CERTAIN, entailment_similarity
+from upheld.isotropy.rivals.evidence import Evidence
+from upheld.isotropy.rivals.graphs import eccentricity
+from upheld.isotropy.rivals.published import (
     AS_PUBLISHED,
     eccentricity_of_rows,
     kle_of_every_pair,
     selfcheck_twice_exponentiated,
 )
-from upheld.isotropy.rivals import RIVALS, race
 
 AGREE = np.tile(CERTAIN, (4, 4, 1))
 CONTRADICT = np.where(np.eye(4)[:, :, None] == 1, CERTAIN, CERTAIN[::-1])

@@ -9,8 +9,8 @@ import pytest
 from isotropy_toys import WordEmbedder
 from scripted_model import ScriptedModel
 
-from upheld.isotropy.evidence import Evidence, Need
 from upheld.isotropy.rivals import RIVALS, Rival, chosen, race
+from upheld.isotropy.rivals.evidence import Evidence, Need
 from upheld.llm import Answer, Token
 
 AGREEING = [

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm, inv
 
-from upheld.isotropy.kernel_language_entropy import (
+from upheld.isotropy.rivals.kernel_language_entropy import (
     entailment_graph,
     heat_kernel,
     kernel_language_entropy,

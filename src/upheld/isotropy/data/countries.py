@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from upheld.isotropy.country_names import (
+from upheld.isotropy.data.country_names import (
     CAPITAL_NAMES,
     CORRECTED,
     COUNTRY_NAMES,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upheld.isotropy.countries import world
-from upheld.isotropy.country_statements import share_right, statements
+from upheld.isotropy.data.countries import world
+from upheld.isotropy.data.country_statements import share_right, statements
 
 BY_NAME = {country.name: country for country in world().values()}
 

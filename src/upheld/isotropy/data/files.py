@@ -30,7 +30,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 
 BOM = b"\xef\xbb\xbf"
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

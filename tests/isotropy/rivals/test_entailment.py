@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upheld.isotropy.entailment import (
+from upheld.isotropy.rivals.entailment import (
     answer_entailment,
     best_sentence_support,
     entailment_similarity,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from upheld.isotropy.entailment import CONTRADICTION, ENTAILMENT, NEUTRAL
+from upheld.isotropy.rivals.entailment import CONTRADICTION, ENTAILMENT, NEUTRAL
 
 FloatArray = NDArray[np.float64]
 Kernel = Callable[[FloatArray], FloatArray]

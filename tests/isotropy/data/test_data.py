@@ -9,8 +9,6 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from upheld.isotropy.bioworld import generate
-from upheld.isotropy.countries import blocks, prompt, world
 from upheld.isotropy.data import (
     dropped_countries,
     from_bioworld,
@@ -18,8 +16,10 @@ from upheld.isotropy.data import (
     load_countries,
     write_countries,
 )
-from upheld.isotropy.files import read_responses
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.bioworld import generate
+from upheld.isotropy.data.countries import blocks, prompt, world
+from upheld.isotropy.data.files import read_responses
+from upheld.isotropy.data.responses import Responses
 
 NAMES = [world()[code].name for code in chain.from_iterable(blocks())]
 
@@ -83,7 +83,7 @@ def test_written_in_the_format_of_the_users_files(tmp_path, countries):
 
 
 def test_the_origin_of_the_texts_is_told():
-    told = (files("upheld.isotropy") / "countries.md").read_text(encoding="utf-8")
+    told = (files("upheld.isotropy.data") / "countries.md").read_text(encoding="utf-8")
     for word in (
         "SmolLM2-135M-Instruct",
         "Apache-2.0",
@@ -128,6 +128,6 @@ def test_biographies_keep_their_truth():
 
 
 def test_the_texts_are_those_whose_hash_is_told():
-    source = files("upheld.isotropy")
+    source = files("upheld.isotropy.data")
     text = lzma.decompress((source / "countries.jsonl.xz").read_bytes())
     assert hashlib.sha256(text).hexdigest() in (source / "countries.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upheld.isotropy.eigenscore import eigenscore
+from upheld.isotropy.rivals.eigenscore import eigenscore
 
 X = np.array(
     [

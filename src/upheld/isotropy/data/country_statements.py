@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from upheld.isotropy.countries import Country, plain, world
-from upheld.isotropy.country_names import (
+from upheld.isotropy.data.countries import Country, plain, world
+from upheld.isotropy.data.country_names import (
     AREAS,
     CURRENCY_OWNERS,
     CURRENCY_UNITS,

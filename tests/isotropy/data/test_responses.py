@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.responses import Responses
 
 TWO = ("In Peru.", "In Chile.")
 

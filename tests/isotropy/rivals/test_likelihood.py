@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upheld.isotropy.likelihood import perplexity, token_entropy
+from upheld.isotropy.rivals.likelihood import perplexity, token_entropy
 
 
 def test_perplexity_of_a_fair_die_is_log_six():

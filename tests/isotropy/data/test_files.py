@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from upheld.isotropy.files import read_responses, write_responses
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.files import read_responses, write_responses
+from upheld.isotropy.data.responses import Responses
 
 TWO = [
     Responses("q1", "Where is Lima?", ("In Peru.", "In «Chile», they say."), factualities=(1, 0)),

@@ -1,6 +1,6 @@
 """The data that comes with the method, as `Responses`: descriptions of countries by a small model, and generated biographies.
 
-Loaders of the users' own files are in `upheld.isotropy.files`.
+Loaders of the users' own files are in `upheld.isotropy.data.files`.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import as_file, files
+from importlib import resources
 from pathlib import Path
 
-from upheld.isotropy.bioworld import Person
-from upheld.isotropy.countries import Country, blocks, world
-from upheld.isotropy.country_statements import share_right
-from upheld.isotropy.files import read_responses, write_responses
-from upheld.isotropy.responses import Responses
+from upheld.isotropy.data.bioworld import Person
+from upheld.isotropy.data.countries import Country, blocks, world
+from upheld.isotropy.data.country_statements import share_right
+from upheld.isotropy.data.files import read_responses, write_responses
+from upheld.isotropy.data.responses import Responses
 
 COUNTRIES = "countries.jsonl.xz"
 LABELLED = 3
@@ -25,7 +25,7 @@ LABELLED = 3
 def label_by_facts(item: Responses) -> Responses:
     """The same answers, labelled: the share of right among the checkable statements of each about the country ``item.id``.
 
-    For answers of the user's own model to `upheld.isotropy.countries.prompt`. An answer without a checkable statement has no
+    For answers of the user's own model to `upheld.isotropy.data.countries.prompt`. An answer without a checkable statement has no
     label.
 
     Raises
@@ -82,7 +82,7 @@ def from_bioworld(persons: Iterable[Person]) -> list[Responses]:
 
 @cache
 def _labelled() -> Sequence[Responses]:
-    with as_file(files("upheld.isotropy") / COUNTRIES) as path:
+    with resources.as_file(resources.files(__name__) / COUNTRIES) as path:
         return tuple(label_by_facts(item) for item in read_responses(path))
 
 

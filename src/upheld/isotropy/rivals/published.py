@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from upheld.isotropy.entailment import CONTRADICTION, ENTAILMENT, entailment_similarity
-from upheld.isotropy.evidence import Evidence, Need
-from upheld.isotropy.graphs import normalized_laplacian
-from upheld.isotropy.kernel_language_entropy import heat_kernel, kernel_language_entropy
 from upheld.isotropy.rivals import Rival
+from upheld.isotropy.rivals.entailment import CONTRADICTION, ENTAILMENT, entailment_similarity
+from upheld.isotropy.rivals.evidence import Evidence, Need
+from upheld.isotropy.rivals.graphs import normalized_laplacian
+from upheld.isotropy.rivals.kernel_language_entropy import heat_kernel, kernel_language_entropy
 
 FloatArray = NDArray[np.float64]
 

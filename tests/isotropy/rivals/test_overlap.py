@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from upheld.isotropy.overlap import common_subsequence, jaccard, rouge_l
+from upheld.isotropy.rivals.overlap import common_subsequence, jaccard, rouge_l
 
 TEXTS = [
     "Ada Lovelace was born in London and wrote the first program.",

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from upheld.isotropy.nli import NLI, class_columns
-from upheld.isotropy.stand_in import SHAPE, seconds_a_pair
+from upheld.isotropy.rivals.nli import NLI, class_columns
+from upheld.isotropy.rivals.stand_in import SHAPE, seconds_a_pair
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from upheld.isotropy.entailment import Inference, answer_entailment, best_sentence_support, sentence_entailment
-from upheld.isotropy.overlap import jaccard
+from upheld.isotropy.rivals.entailment import Inference, answer_entailment, best_sentence_support, sentence_entailment
+from upheld.isotropy.rivals.overlap import jaccard
 from upheld.isotropy.spread import cosine_matrix
 from upheld.llm import LanguageModel
 
@@ -43,7 +43,7 @@ class Evidence:
     texts : the N >= 2 answers
     prompt : what was asked
     embeddings : (N, D), one vector an answer, of any length but 0
-    nli : judges pairs of texts, see `upheld.isotropy.nli.NLI`
+    nli : judges pairs of texts, see `upheld.isotropy.rivals.nli.NLI`
     logprobs : for each answer, the log-probability of each token
     alternatives : for each answer and place, log-probabilities of the likeliest tokens, by token
     model : the language model that answered
@@ -99,17 +99,17 @@ class Evidence:
 
     @cached_property
     def entailment(self) -> FloatArray:
-        """(N, N, 3), see `upheld.isotropy.entailment.answer_entailment`."""
+        """(N, N, 3), see `upheld.isotropy.rivals.entailment.answer_entailment`."""
         return answer_entailment(self.texts, given(self.nli, Need.NLI))
 
     @cached_property
     def sentence_entailment(self) -> list[FloatArray]:
-        """N arrays (S_i, N-1, 3), see `upheld.isotropy.entailment.sentence_entailment`."""
+        """N arrays (S_i, N-1, 3), see `upheld.isotropy.rivals.entailment.sentence_entailment`."""
         return sentence_entailment(self.texts, given(self.nli, Need.NLI))
 
     @cached_property
     def best_sentence_support(self) -> list[FloatArray]:
-        """N arrays (S_i, N-1), see `upheld.isotropy.entailment.best_sentence_support`."""
+        """N arrays (S_i, N-1), see `upheld.isotropy.rivals.entailment.best_sentence_support`."""
         return best_sentence_support(self.texts, given(self.nli, Need.NLI))
 
 

@@ -39,7 +39,7 @@ CERTAIN = np.array([-np.inf, -np.inf, 0.0])
 
 
 class Inference(Protocol):
-    """Whatever judges pairs of texts; see `upheld.isotropy.nli.NLI`."""
+    """Whatever judges pairs of texts; see `upheld.isotropy.rivals.nli.NLI`."""
 
     def log_probabilities(self, pairs: Sequence[Pair]) -> FloatArray:
         """(n, 3) log-probabilities of contradiction, neutral, entailment, one row a (premise, hypothesis)."""
@@ -105,7 +105,7 @@ def support(log_p: FloatArray) -> FloatArray:
 
 
 def entailment_similarity(log_p: FloatArray) -> FloatArray:
-    """W, (N, N): probability of entailment, averaged over both directions. For `upheld.isotropy.graphs`."""
+    """W, (N, N): probability of entailment, averaged over both directions. For `upheld.isotropy.rivals.graphs`."""
     P = np.exp(log_p[..., ENTAILMENT])
     return (P + P.T) / 2
 

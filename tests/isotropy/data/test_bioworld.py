@@ -6,8 +6,8 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from upheld.isotropy.bioworld import bioworld_hash, generate
-from upheld.isotropy.bioworld_sentences import (
+from upheld.isotropy.data.bioworld import bioworld_hash, generate
+from upheld.isotropy.data.bioworld_sentences import (
     FILLERS,
     FIRST_NAMES,
     FIRST_STATEMENTS,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upheld.isotropy.entailment import entailment_similarity
-from upheld.isotropy.graphs import degree, eccentricity, eigenvalue_sum
-from upheld.isotropy.overlap import jaccard
+from upheld.isotropy.rivals.entailment import entailment_similarity
+from upheld.isotropy.rivals.graphs import degree, eccentricity, eigenvalue_sum
+from upheld.isotropy.rivals.overlap import jaccard
 
 TEXTS = [
     "Ada Lovelace was born in London and wrote the first program.",
