@@ -127,10 +127,15 @@ def block_of(trial: Trial) -> Block:
     name, prompts, answers = (trial.condition[key] for key in ("data", "prompts", "answers"))
     if name in WORLDS:
         world = WORLDS[str(name)]
+        # Every embedder reads the same worlds; larger ones begin with the persons of smaller ones.
+        aside = tuple(key for key in ("prompts", "answers", "embedder") if key in trial.condition)
         people = bioworld.generate(
-            trial.rng(ignoring=("prompts", "answers")), persons=int(prompts), answers=int(answers), mode=world.mode,
+            trial.rng(ignoring=aside),
+            persons=int(prompts),
+            answers=int(answers),
+            mode=world.mode,
             attributes=world.attributes,
-        )  # fmt: skip
+        )
         return Block(
             tuple(person.answers for person in people),
             np.array([person.factuality for person in people]),
