@@ -127,7 +127,7 @@ def block_of(trial: Trial) -> Block:
     name, prompts, answers = (trial.condition[key] for key in ("data", "prompts", "answers"))
     if name in WORLDS:
         world = WORLDS[str(name)]
-        # Every embedder reads the same worlds; larger ones begin with the persons of smaller ones.
+        # Every embedder reads the same worlds, and more answers leave the first ones as they are.
         aside = tuple(key for key in ("prompts", "answers", "embedder") if key in trial.condition)
         people = bioworld.generate(
             trial.rng(ignoring=aside),
