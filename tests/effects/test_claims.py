@@ -1,0 +1,62 @@
+"""The experiments of effects: each runs small, and measures everything that the rules of its claims read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from upheld.claims import Measurements, Scale, Trial
+from upheld.effects import rivals
+from upheld.effects.claims import CLAIMS, CORE, DESCRIBED, REWEIGHTED, SHIPPED, measure_core
+
+EXPERIMENTS = {claim.experiment.name: claim.experiment for claim in CLAIMS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_smoke_run_measures_what_the_rules_read(name):
+    experiment = EXPERIMENTS[name]
+    rows = [
+        {**trial.condition, "seed": trial.seed, "item": one.item, "method": one.method, "metric": one.metric,
+         "value": one.value}
+        for trial in experiment.trials(Scale.SMOKE)
+        for one in experiment.measure(trial)
+    ]  # fmt: skip
+    data = Measurements(pd.DataFrame(rows), experiment.units)
+    read = [claim.rule.judge(data) for claim in CLAIMS if claim.experiment is experiment]
+    assert read
+    assert all(judgement.findings for judgement in read)
+
+
+def test_every_claim_stands_twice():
+    ids = {claim.id: claim for claim in CLAIMS}
+    assert len(ids) == len(CLAIMS)
+    twins = [one for one in ids if f"{one}-as-shipped" in ids]
+    assert len(twins) == 16
+    for one in twins:
+        theirs, ours = ids[one], ids[f"{one}-as-shipped"]
+        assert ours.ours
+        assert ours.experiment is theirs.experiment
+        assert DESCRIBED in repr(theirs.rule)
+        assert SHIPPED not in repr(theirs.rule)
+        assert repr(theirs.rule).replace(DESCRIBED, SHIPPED) in repr(ours.rule) or one == "effects.outcome-shift"
+
+
+def test_everybody_is_raced_on_the_same_stream_and_nobody_matched_holds_more():
+    condition = CORE.conditions[Scale.SMOKE][0] | {"scenario": "assignment"}
+    found = list(measure_core(Trial(CORE.name, condition, 0, Scale.SMOKE)))
+    errors = Counter(one.method for one in found if one.metric == "squared error")
+    assert set(errors) == {DESCRIBED, SHIPPED, *REWEIGHTED, *rivals.RIVALS}
+    assert set(errors.values()) == {1}
+    held = {one.method: one.value for one in found if one.metric == "bytes"}
+    limit = min(held[DESCRIBED], held[SHIPPED])
+    assert all(held[name] <= limit for name in rivals.MEMORY_MATCHED)
+
+
+def test_a_trial_repeats_itself():
+    condition = CORE.conditions[Scale.SMOKE][0] | {"n": 1200}
+    first, second = (list(measure_core(Trial(CORE.name, condition, 3, Scale.SMOKE))) for _ in range(2))
+    assert first == second

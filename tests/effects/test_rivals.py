@@ -1,0 +1,193 @@
+"""Rivals say what their own packages say, on one pass, within the bytes they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from upheld.effects import StreamingBalancer, rivals
+from upheld.effects.data import DriftStream, load_acic
+from upheld.effects.reweighted import ReweightedBalancer
+from upheld.effects.rivals import Feed, answer
+
+DRIFT = rivals.TUNED["drift"]
+
+
+def feed_of(stream: Any, on: str = "drift", **described: Any) -> Feed:
+    """With the budget of the method as described."""
+    balancer = StreamingBalancer.as_described(random_state=0, **described)
+    balancer.partial_fit(stream.X, stream.y, treatment=stream.w)
+    return Feed.of(
+        stream.X, stream.w, stream.y, seed=0, budget=balancer.memory_bytes_, items=min(balancer.n_items_.values()),
+        settings=rivals.TUNED[on],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def feed():
+    return feed_of(DriftStream(3000, 6, "assignment", seed=5))
+
+
+def test_covariates_are_standardised_on_the_warm_up_alone(feed):
+    first = feed.X[:500]
+    quartiles = np.quantile(first, [0.25, 0.5, 0.75], axis=0)
+    assert_allclose(feed.coordinates, (feed.X - quartiles[1]) / ((quartiles[2] - quartiles[0]) / 1.349), atol=1e-12)
+
+
+def by_hand(feed, estimator):
+    for row, w, y in zip(feed.coordinates, feed.w, feed.y, strict=True):
+        estimator.learn_one({f"x{j + 1}": value for j, value in enumerate(row)}, int(w), float(y))
+    return estimator
+
+
+def river_logistic(name):
+    from river import linear_model, optim
+
+    rate = DRIFT[name]["ps_rate"]
+    return linear_model.LogisticRegression(optim.SGD(rate), l2=DRIFT[name]["ps_l2"], intercept_lr=rate)
+
+
+@pytest.mark.parametrize(("name", "normalize"), [("online ipw", False), ("online normalised ipw", True)])
+def test_ipw_is_its_package_on_the_same_rows(feed, name, normalize):
+    from onlinecml.reweighting import OnlineIPW
+
+    clip = DRIFT[name]["clip"]
+    model = OnlineIPW(river_logistic(name), clip, 1 - clip, normalize=normalize, warmup=DRIFT[name]["warmup"])
+    assert_allclose(answer(name, feed).effect, by_hand(feed, model).predict_ate(), rtol=1e-12)
+
+
+def test_aipw_is_its_package_and_its_recent_effect_the_package_s_forgetting(feed):
+    from onlinecml.reweighting import OnlineAIPW
+    from river import linear_model, optim
+
+    settings = {**DRIFT["online aipw"], "warmup": 200}
+    rate, clip = settings["rate"], settings["clip"]
+
+    def package(**more):
+        outcome = [
+            linear_model.LinearRegression(optim.SGD(rate), l2=settings["l2"], intercept_lr=rate) for _ in range(2)
+        ]
+        return by_hand(
+            feed, OnlineAIPW(river_logistic("online aipw"), *outcome, clip_min=clip, clip_max=1 - clip, **more)
+        )
+
+    found = rivals.aipw(feed, settings)
+    assert_allclose(found.effect, package(warmup=200).predict_ate(), rtol=1e-12)
+    assert_allclose(found.pseudo.mean(), found.effect, rtol=1e-9)
+    # The package starts from its first value, which 2,800 rows at a half-life of 200 forget.
+    forgetting = package(warmup=200, forgetting_factor=2 ** (-1 / 200)).predict_ate()
+    assert_allclose(found.recent(200), forgetting, atol=0.02)
+
+
+def test_only_pseudo_outcomes_have_a_recent_effect(feed):
+    with pytest.raises(ValueError, match="no effect of single rows"):
+        answer("difference in means", feed).recent(100)
+
+
+def test_batch_ipw_is_horvitz_and_thompson_normalised(feed):
+    from sklearn.linear_model import LogisticRegression
+
+    p = LogisticRegression(max_iter=2000).fit(feed.coordinates, feed.w).predict_proba(feed.coordinates)[:, 1]
+    p = np.clip(p, 0.01, 0.99)
+    means = [np.average(feed.y[feed.w == arm], weights=1 / q[feed.w == arm]) for arm, q in ((0, 1 - p), (1, p))]
+    assert_allclose(answer("all rows, ipw", feed).effect, means[1] - means[0], rtol=1e-6)
+
+
+def test_stochastic_gradients_predict_before_they_learn():
+    stream = DriftStream(2000, 4, "none", seed=1)
+    first = Feed.of(stream.X, stream.w, stream.y, seed=0, budget=0, items=0, settings=DRIFT)
+    changed = stream.y.copy()
+    changed[-rivals.SGD_BATCH :] += 100
+    second = replace(first, y=changed)
+    settings = DRIFT["online aipw on features"]
+    (before, _), (after, _) = (rivals.kernel_pseudo_outcomes(one, settings) for one in (first, second))
+    assert_allclose(after[: -rivals.SGD_BATCH], before[: -rivals.SGD_BATCH])
+    assert np.abs(after[-rivals.SGD_BATCH :] - before[-rivals.SGD_BATCH :]).min() > 50  # 100 / p or -100 / (1 - p)
+
+
+def test_stochastic_gradients_find_the_effect_where_the_difference_in_means_does_not():
+    stream = DriftStream(8000, 6, "assignment", seed=77)
+    one = Feed.of(stream.X, stream.w, stream.y, seed=0, budget=0, items=0, settings=DRIFT)
+    assert abs(answer("online aipw on features", one).effect - stream.effect) < 0.3
+    assert abs(answer("difference in means", one).effect - stream.effect) > 0.6
+
+
+@dataclass
+class Transformer:
+    """Features of a feed as a kernel of a balancer."""
+
+    feed: Feed
+
+    def transform(self, X):
+        return self.feed.features(X, np.zeros(len(X)))
+
+
+def test_whole_blocks_are_what_a_coreset_too_large_to_compress_says():
+    stream = DriftStream(5000, 6, "both", seed=3)
+    feed = feed_of(stream)
+    kept = StreamingBalancer(
+        coreset_size=4096, kernel=Transformer(feed), inference="sample", random_state=0
+    ).partial_fit(stream.X, stream.y, treatment=stream.w)
+    assert len(kept.blocks_) == 2
+    assert_allclose(answer("window, whole blocks", feed).effect, kept.estimate().ate, atol=1e-6)
+
+
+def test_windows_end_when_they_are_long_enough_and_have_both_arms():
+    w = np.array([0, 0, 0, 0, 1, 1, 0, 1])
+    assert rivals.window_end(w, 0, size=3, least_arm=0) == 3
+    assert rivals.window_end(w, 0, size=3, least_arm=1) == 5
+    assert rivals.window_end(w, 5, size=3, least_arm=2) == 8
+    assert rivals.window_end(w, 5, size=9, least_arm=0) == 8
+
+
+def test_nobody_holds_more_than_the_method_and_who_stores_uses_what_it_may(feed):
+    answers = {name: answer(name, feed) for name in rivals.MEMORY_MATCHED}
+    assert max(one.nbytes for one in answers.values()) <= feed.budget
+    for name in ("reservoir", "window", "exact moments, equal memory"):
+        assert answers[name].nbytes > 0.85 * feed.budget
+    assert answer("exact moments, equal features", feed).nbytes > feed.budget
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:constant in the first")
+def test_the_same_holds_with_seventy_nine_columns():
+    data = load_acic(10).ordered("random", 1)
+    feed = feed_of(data, "acic")
+    for name in ("reservoir", "small reservoir", "window", "window, whole blocks", "exact moments, equal memory"):
+        found = answer(name, feed)
+        assert found.nbytes <= feed.budget
+        assert abs(found.effect - data.effect) < 1.5  # the difference in means is off by more
+
+
+def test_reweighting_leaves_the_balancer_s_own_estimate_alone(feed):
+    own, other = (
+        kind(random_state=1).partial_fit(feed.X, feed.y, treatment=feed.w)
+        for kind in (StreamingBalancer, ReweightedBalancer)
+    )
+    assert own.estimate().ate == other.estimate().ate
+
+
+def test_x_alone_is_balancing_without_random_features():
+    """Before the first compaction, where both hold every row."""
+    stream = DriftStream(700, 5, "none", seed=2)
+    both = ReweightedBalancer.as_described(coreset_size=2048, random_state=0)
+    both.partial_fit(stream.X, stream.y, treatment=stream.w)
+    alone = StreamingBalancer.as_described(coreset_size=2048, n_features=0, random_state=0)
+    alone.partial_fit(stream.X, stream.y, treatment=stream.w)
+    assert_allclose(both.reweighted()["x alone"], alone.estimate().ate, atol=1e-7)
+
+
+def test_logistic_weights_are_inverse_propensity_weights_of_the_items():
+    from sklearn.linear_model import LogisticRegression
+
+    stream = DriftStream(700, 5, "none", seed=2)
+    balancer = ReweightedBalancer.as_described(coreset_size=2048, random_state=0)
+    balancer.partial_fit(stream.X, stream.y, treatment=stream.w)
+    X = balancer.encoding_.transform(rivals.checked_covariates(stream.X))
+    p = np.clip(LogisticRegression(max_iter=2000).fit(X, stream.w).predict_proba(X)[:, 1], 0.01, 0.99)
+    means = [np.average(stream.y[stream.w == arm], weights=1 / q[stream.w == arm]) for arm, q in ((0, 1 - p), (1, p))]
+    assert_allclose(balancer.reweighted()["logistic"], means[1] - means[0], atol=1e-4)
