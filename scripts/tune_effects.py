@@ -7,6 +7,22 @@ The same for every online rival: 20 draws from its space, each scored by the roo
 No claim uses these seeds, or that file. The Hoeffding tree, ten times as slow, is drawn 20 times too but scored on one stream of each
 scenario, and not searched on ACIC's 79 columns; both it and the linear model are raced. Reservoir,
 window and exact moments share the defaults of `StreamingBalancer`, which nobody has searched, and have nothing of their own to tune.
+
+Root mean squared error of the best draw, and of the median one:
+
+======================  =============  =============
+rival                   drift          acic
+======================  =============  =============
+online ipw              0.476  0.581   0.170   7.10
+online normalised ipw   0.482  1.009   13.1    15.7
+online cbps             0.476  0.571   0.737   6.51
+online overlap weights  0.569  0.847   0.755   16.0
+online aipw             0.446  0.497   1.29    8.11
+online aipw, tree       0.256  0.392
+online aipw on feat.    0.110  0.367   0.482   1.05
+======================  =============  =============
+
+On ACIC, two orders of one file choose with luck: 0.170 is within it.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ COST = Experiment(
         Scale.SMOKE: grid(n=[1000, 2000]),
         Scale.QUICK: grid(n=[10_000, 30_000, 100_000]),
         Scale.STANDARD: grid(n=[10_000, 100_000, 1_000_000]),
-        Scale.FULL: grid(n=[10_000, 1_000_000, 100_000_000]),
+        Scale.FULL: grid(n=[10_000, 300_000, 10_000_000]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 10, Scale.FULL: 10},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 120, Scale.STANDARD: 3600, Scale.FULL: 100_000},
