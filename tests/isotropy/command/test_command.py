@@ -419,7 +419,7 @@ SPECIFIED = [  # the specified ones, as a subprocess
     (["one.jsonl"], "line 2 of one.jsonl: 'q2' has 1 answer(s); their spread needs at least 2"),
     (["blank.jsonl"], "line 2 of blank.jsonl: answer 2 of 'q2' is empty; drop it or sample it again"),
     (["blank.csv"], "line 3 of blank.csv: the response of 'q' is empty; fill it or drop the row"),
-    (["twice.jsonl"], "line 3 of twice.jsonl repeats the id 'q1'; give each prompt an id of its own"),
+    (["twice.jsonl"], "line 3 of twice.jsonl: the id 'q1' was there before; give each prompt an id of its own"),
     (["fine.jsonl", "--embedder", "minilmm"], "there is no embedder 'minilmm'; choose minilm, smollm2, a folder, openai:MODEL@URL"),
     (["fine.jsonl", "--rivals", "lexicl"], "there is no rival 'lexicl'; there are cosine, eigenscore, lexical, "),
 ]  # fmt: skip

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from upheld.isotropy.data.files import read_responses, write_responses
-from upheld.isotropy.data.responses import Responses
+from upheld.isotropy.data.responses import Responses, is_visible
 
 TWO = [
     Responses("q1", "Where is Lima?", ("In Peru.", "In «Chile», they say."), factualities=(1, 0)),
@@ -138,7 +139,7 @@ def test_round_trip(tmp_path, name):
     assert list(read_responses(tmp_path / name)) == items
 
 
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00")).filter(lambda text: text.strip())
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00")).filter(is_visible)
 ids = st.text(st.characters(codec="utf-8", exclude_categories=("Cc",))).filter(lambda text: text.strip())
 
 
@@ -167,7 +168,7 @@ GOOD = LINES[0]
         ("[]", "answers holds no answers"),
         (GOOD + "\n{oops}", "line 2 of answers is no JSON"),
         (GOOD + "\n\n\n3", "line 4 of answers is a JSON number, no object"),
-        (GOOD + "\n" + GOOD, "line 2 of answers repeats the id 'q1'"),
+        (GOOD + "\n" + GOOD, "line 2 of answers: the id 'q1' was there before"),
         ('{"id": "a", "prompt": "", "responses": ["x"]}', "line 1 of answers: 'a' has 1 answer(s)"),
         ('{"id": "a", "prompt": "", "responses": ["x", "  "]}', "line 1 of answers: answer 2 of 'a' is empty"),
         ('{"id": "a", "prompt": "", "responses": "xy"}', "line 1 of answers: the responses of 'a' must be a list, got str"),
@@ -181,6 +182,10 @@ GOOD = LINES[0]
         ('{"id": "a", "prompt": "", "responses": ["x", "y"], "factuality": 1' + "0" * 5000 + "}", "cannot be read as JSON"),
         ('{"id": "a", "prompt": "", "responses": ["x", "\\u0000"]}', "holds '\\x00'"),
         ('{"id": "a", "prompt": "", "responses": ["x", "\\ud800"]}', "holds '\\ud800'"),
+        ('{"id": "a", "prompt": "", "responses": ["x", "\\u200b\\ufeff"]}', "answer 2 of 'a' is empty"),
+        ('{"id": "a", "responses": ["v", "w"], "responses": ["x", "y"]}', "the field 'responses' occurs twice in one object"),
+        ('[{"id": "a", "prompt": "", "prompt": "p"}]', "the field 'prompt' occurs twice in one object"),
+        ('{"id": "a', "line 1 of answers is no JSON: unterminated string starting at character 8;"),
         ('{"id": ' + "[" * 100_000, "line 1 of answers cannot be read as JSON"),
         (GOOD.encode() + b'\n{"id": "\xff"}', "line 2 of answers is no text in UTF-8 (byte 9 of it)"),
         (GOOD.encode() + b"\n\x00\x00", "line 2 of answers holds a NUL byte"),
@@ -201,9 +206,12 @@ GOOD = LINES[0]
         ("id,prompt,response\n", "answers holds no answers"),
         ("id,prompt,response\na,p,x\n", "line 2 of answers: 'a' has 1 answer(s)"),
         ("id,prompt,response\na,p,x\nb,p,x\nb,p,y\na,p,y\n", "must stand together (sort the file by id)"),
-        ("id,prompt,response\na,p,x\na,p,x\nb,p,x\nb,p,y\na,p,y\na,p,z\n", "lines 6 to 7 of answers repeats the id 'a'"),
+        ("id,prompt,response\na,p,x\na,p,x\nb,p,x\nb,p,y\na,p,y\na,p,z\n", "lines 6 to 7 of answers: the id 'a' was there before"),
         ("id,prompt,response\na,p,x\na,p, \n", "line 3 of answers: the response of 'a' is empty"),
         ("id,prompt,response\na,p,x\na,p\n", "line 3 of answers has 2 cells"),
+        ("id,prompt,response\na,p,x\na,p,y, and z\n", "line 3 of answers has 4 cells, more than its header; put a text that holds a comma"),
+        ("id,prompt,response\ra,p,x\ra,p,y\r", "answers ends its lines with a carriage return alone; save it with line feeds"),
+        ("id,prompt,response,factuality\na,p,x,0_5\na,p,y,1\n", "line 2 of answers: the factuality '0_5' is no number"),
         ("id,prompt,response\na,p,x\na,q,y\n", "line 3 of answers: the prompt of 'a' is not that of line 2"),
         ("id,prompt,response,factuality\na,p,x,high\na,p,y,1\n", "line 2 of answers: the factuality 'high' is no number"),
         ("id,prompt,response,factuality\na,p,x,1.5\na,p,y,1\n", "the factuality of answer 1 of 'a' is 1.5"),
@@ -226,6 +234,37 @@ def test_what_came_before_the_fault_was_read(tmp_path):
     assert next(reader) == TWO[0]
     with pytest.raises(ValueError, match="line 2"):
         next(reader)
+
+
+def test_empty_cells_beyond_the_header_are_no_text(tmp_path):
+    [item] = read_responses(written(tmp_path, "id,prompt,response\na,p,x,,\na,p,y\n"))
+    assert item.responses == ("x", "y")
+
+
+def test_a_pipe_is_called_so(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "pipe is a pipe or a device, and answers are read twice; write them to a file first" in refusal(
+        tmp_path / "pipe"
+    )
+
+
+def test_answers_of_a_folder_are_in_the_order_of_their_numbers(tmp_path):
+    for prompt in ("q10", "q9"):
+        (tmp_path / prompt).mkdir()
+        for number in (10, 9, 1, 2):
+            (tmp_path / prompt / f"{number}.txt").write_text(f"answer {number}")
+    (tmp_path / "q9" / "._1.txt").write_bytes(b"\x00")  # as macOS leaves beside its files
+    assert [item.id for item in read_responses(tmp_path)] == ["q9", "q10"]
+    assert {item.responses for item in read_responses(tmp_path)} == {("answer 1", "answer 2", "answer 9", "answer 10")}
+
+
+def test_an_answer_of_a_folder_that_leads_nowhere_is_not_passed_over(tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in ("1.txt", "2.txt"):
+        (tmp_path / "a" / name).write_text(name)
+    (tmp_path / "a" / "3.txt").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"3\.txt"):
+        list(read_responses(tmp_path))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -20,6 +20,7 @@ import csv
 import gzip
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -72,6 +73,8 @@ def read_responses(path: str | Path) -> Iterator[Responses]:
         found = _read_folder(path)
     elif path.is_file():
         found = _read_file(path)
+    elif path.exists():
+        raise ValueError(f"{path} is a pipe or a device, and answers are read twice; write them to a file first")
     else:
         raise FileNotFoundError(f"there is no file or folder {path}; check the path")
     return _unique(found, path)
@@ -109,8 +112,8 @@ def _unique(found: Iterable[Found], path: Path) -> Iterator[Responses]:
         digest = blake2b(item.id.encode(), digest_size=12).digest()
         if digest in seen:
             raise ValueError(
-                f"{where} repeats the id {item.id!r}; give each prompt an id of its own, and in a CSV file keep the rows of an id "
-                "together (sort it by id)"
+                f"{where}: the id {item.id!r} was there before; give each prompt an id of its own, and in a CSV file keep the rows of "
+                "an id together (sort it by id)"
             )
         seen.add(digest)
         yield item
@@ -204,15 +207,30 @@ def _read_objects(file: BufferedReader, path: Path, blank: int) -> Iterator[Foun
 
 def _parsed(text: str, where: str) -> object:
     try:
-        return json.loads(text)
+        return DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{where} is no JSON: {error.msg.lower()} at character {error.pos + 1}; mend or drop it"
-        ) from None
+        raise ValueError(f"{where} is no JSON: {_reason(error)}; mend or drop it") from None
     except (ValueError, RecursionError) as error:  # integers of thousands of digits, thousands of brackets
         raise ValueError(
             f"{where} cannot be read as JSON ({str(error).splitlines()[0][:80]}); mend or drop it"
         ) from None
+
+
+def _reason(error: json.JSONDecodeError) -> str:
+    return f"{error.msg.lower().removesuffix(' at')} at character {error.pos + 1}"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a field that is there twice would hide the first one's answers."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {twice!r:.60} occurs twice in one object")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def _read_array(file: BufferedReader, path: Path) -> Iterator[Found]:
@@ -223,7 +241,7 @@ def _read_array(file: BufferedReader, path: Path) -> Iterator[Found]:
 
 
 def _elements(file: BufferedReader, path: Path) -> Iterator[object]:
-    decode = json.JSONDecoder().raw_decode
+    decode = DECODER.raw_decode
     text = _Text(file, path)
     text.skip(1)
     number = 1
@@ -277,9 +295,7 @@ class _Text:
                     return value
             except json.JSONDecodeError as error:
                 if self._ended or len(self._held) > OBJECT_BYTES:
-                    raise ValueError(
-                        f"{where} is no JSON: {error.msg.lower()} at character {error.pos + 1} of it; mend or drop it"
-                    ) from None
+                    raise ValueError(f"{where} is no JSON: {_reason(error)} of it; mend or drop it") from None
             except (ValueError, RecursionError) as error:
                 raise ValueError(
                     f"{where} cannot be read as JSON ({str(error).splitlines()[0][:80]}); mend or drop it"
@@ -377,7 +393,7 @@ def _read_csv(file: BufferedReader, path: Path, blank: int) -> Iterator[Found]:
     header = _next_row(reader, path, blank) or []
     place = _columns(header, path)
     rows = (row for row in iter(partial(_next_row, reader, path, blank), None) if row)
-    numbered = ((n, _cells(row, place, n, path)) for row in rows if (n := blank + reader.line_num))
+    numbered = ((n, _cells(row, place, len(header), n, path)) for row in rows if (n := blank + reader.line_num))
     for id_, group in groupby(numbered, key=lambda row: row[1][0]):
         yield _from_rows(id_, list(group), path)
 
@@ -387,12 +403,13 @@ def _next_row(reader: Any, path: Path, blank: int) -> list[str] | None:
     try:
         return next(reader, None)
     except csv.Error as error:
-        hint = (
-            "close its quotes"
-            if "field larger" not in str(error)
-            else "close its quotes, or use JSON Lines for answers that long"
-        )
-        raise ValueError(f"line {blank + reader.line_num} of {path} is not well-formed CSV ({error}); {hint}") from None
+        reason = str(error)
+        if "new-line character" in reason:
+            raise ValueError(f"{path} ends its lines with a carriage return alone; save it with line feeds") from None
+        hint = "close its quotes, or use JSON Lines for answers that long" if "larger" in reason else "close its quotes"
+        raise ValueError(
+            f"line {blank + reader.line_num} of {path} is not well-formed CSV ({reason}); {hint}"
+        ) from None
 
 
 def _columns(header: list[str], path: Path) -> tuple[int, int, int, int | None]:
@@ -417,8 +434,12 @@ def _columns(header: list[str], path: Path) -> tuple[int, int, int, int | None]:
 Cells = tuple[str, str, str, float | None]
 
 
-def _cells(row: list[str], place: tuple[int, int, int, int | None], number: int, path: Path) -> Cells:
+def _cells(row: list[str], place: tuple[int, int, int, int | None], columns: int, number: int, path: Path) -> Cells:
     id_, prompt, response, label = place
+    if any(cell.strip() for cell in row[columns:]):
+        raise ValueError(
+            f"line {number} of {path} has {len(row)} cells, more than its header; put a text that holds a comma into quotes"
+        )
     if len(row) <= max(id_, prompt, response, label or 0):
         raise ValueError(
             f"line {number} of {path} has {len(row)} cells, fewer than its header; fill the row or drop it"
@@ -427,7 +448,7 @@ def _cells(row: list[str], place: tuple[int, int, int, int | None], number: int,
         raise ValueError(f"line {number} of {path}: the response of {row[id_]!r} is empty; fill it or drop the row")
     written = "" if label is None else row[label].strip()
     try:
-        factuality = float(written) if written else None
+        factuality = float(written.replace("_", " ")) if written else None  # to Python, 0_1 is 1
     except ValueError:
         raise ValueError(
             f"line {number} of {path}: the factuality {written!r:.40} is no number; correct it or leave it empty"
@@ -456,11 +477,11 @@ def _from_rows(id_: str, rows: list[tuple[int, Cells]], path: Path) -> Found:
 
 
 def _read_folder(path: Path) -> Iterator[Found]:
-    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    folders = _visible(entry for entry in path.iterdir() if entry.is_dir())
     if not folders:
         raise ValueError(f"the folder {path} holds no folders; it needs one a prompt, with one .txt file an answer")
     for folder in folders:
-        files = sorted(entry for entry in folder.iterdir() if entry.suffix == ".txt" and entry.is_file())
+        files = _visible(entry for entry in folder.iterdir() if entry.suffix == ".txt" and not entry.is_dir())
         prompts = [file for file in files if file.name == "prompt.txt"]
         try:
             yield (
@@ -473,6 +494,16 @@ def _read_folder(path: Path) -> Iterator[Found]:
             )
         except ValueError as error:
             raise ValueError(f"the folder {folder}: {error}") from None
+
+
+def _visible(entries: Iterable[Path]) -> list[Path]:
+    """In the order that people give them: 2.txt before 10.txt, for answers are called by their place."""
+
+    def key(entry: Path) -> list[tuple[bool, int, str]]:
+        parts = re.findall(r"[0-9]{1,18}|[0-9]+|[^0-9]+", entry.name)
+        return [(True, int(part), part) if part.isdecimal() else (False, 0, part) for part in parts]
+
+    return sorted((entry for entry in entries if not entry.name.startswith(".")), key=key)
 
 
 def _answer(file: Path) -> str:

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import category
 
+UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp", "Zs"))  # control, format and separating characters
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 NOT_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # NUL, and halves of characters, which no UTF-8 holds
 ROUNDING = 1e-3  # of log-probabilities: a float16 softmax gives a shade more than probability 1
@@ -66,7 +68,7 @@ class Responses:
             raise ValueError(f"{self.id!r} has {len(answers)} answer(s); their spread needs at least 2")
         for i, answer in enumerate(answers, start=1):
             _check_text(answer, f"answer {i} of {self.id!r}")
-            if not answer.strip():
+            if not is_visible(answer):
                 raise ValueError(f"answer {i} of {self.id!r} is empty; drop it or sample it again")
         return answers
 
@@ -92,7 +94,7 @@ class Responses:
         checked = []
         for i, tokens in enumerate(self._one_an_answer(self.logprobs, "list of logprobs"), start=1):
             what = f"the logprobs of answer {i} of {self.id!r}"
-            numbers = tuple(_number(value, what) for value in _tuple(tokens, what))
+            numbers = tuple(_number(value, f"each of {what}") for value in _tuple(tokens, what))
             if not numbers:
                 raise ValueError(f"{what} are empty; give one a token, or leave logprobs out")
             if max(numbers) > ROUNDING:
@@ -115,6 +117,11 @@ def _tuple(values: object, what: str) -> tuple[Any, ...]:
     return tuple(values)
 
 
+def is_visible(text: str) -> bool:
+    """Whether there is anything to read: white space, control characters and joiners of no width alone are nothing."""
+    return any(category(sign) not in UNSEEN for sign in text)
+
+
 def _check_text(value: object, what: str) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{what} must be text, got {type(value).__name__}")
@@ -126,9 +133,9 @@ def _check_text(value: object, what: str) -> None:
 
 def _number(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{what} must be numbers, got {type(value).__name__}")
+        raise TypeError(f"{what} must be a number, got {type(value).__name__}")
     if not abs(value) <= 1e300:  # also NaN, and integers that no float holds
-        raise ValueError(f"{what} must be finite numbers")
+        raise ValueError(f"{what} must be a finite number")
     return float(value)
 
 
