@@ -43,7 +43,7 @@ def test_kl_bounds_invert_the_divergence(p, budget):
     assert low == pytest.approx(
         0.0 if excess(1e-300) <= 0 else brentq(excess, 1e-300, min(p, top), xtol=1e-15), abs=1e-8
     )
-    assert low <= p <= high
+    assert low - 2.0**-53 <= p <= high + 2.0**-53  # a mean below the spacing of numbers next to 1 is that spacing off
 
 
 @pytest.mark.parametrize("kind", ["sub-gaussian", "kl"])
