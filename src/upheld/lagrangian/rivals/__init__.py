@@ -18,15 +18,17 @@ from upheld.lagrangian.rivals.starts import (
     LastOptimum,
     OwnLPDual,
     OwnOptimum,
+    PooledERM,
     RandomStart,
     Start,
     TunedSGA,
     ZeroStart,
     largest_multiplier,
+    paper_sga,
 )
 
 __all__ = [
-    "GRID", "STARTS", "Ascent", "LPDuals", "LastOptimum", "OwnLPDual", "OwnOptimum", "RandomStart", "SolverBound", "Start",
+    "GRID", "STARTS", "Ascent", "LPDuals", "LastOptimum", "OwnLPDual", "OwnOptimum", "PooledERM", "RandomStart", "SolverBound", "Start",
     "TunedSGA", "ZeroStart", "aim", "ascend", "best_factor", "cp_sat", "highs_duals", "highs_root", "largest_multiplier",
-    "ortools_duals", "textbook_commitment", "tuned_theta",
+    "ortools_duals", "paper_sga", "textbook_commitment", "tuned_theta",
 ]  # fmt: skip
