@@ -77,11 +77,17 @@ def cp_sat(M: CoupledMILP, seconds: float) -> SolverBound:
 
     Raises
     ------
+    ValueError
+        If a variable is continuous: CP-SAT puts those on a grid, and what it proves is no bound on the model (on a small unit
+        commitment it lies above the optimum).
     RuntimeError
         If it refuses the model, or has proved nothing in that time.
     """
     from ortools.linear_solver.python import model_builder
 
+    if not M.integrality.all():
+        name = M.column_names[int(np.argmin(M.integrality))]
+        raise ValueError(f"variable {name} is continuous, and CP-SAT's bound would be none; take highs_root")
     begin = time.perf_counter()
     model, done = _model(M, integer=True), model_builder.Solver("SAT")
     done.set_time_limit_in_seconds(seconds)
