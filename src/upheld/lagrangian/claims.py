@@ -290,21 +290,20 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
     past, test = instances[:n_past], instances[n_past:]
     end = largest_multiplier(past)
     old, new = [aim(P, end) for P in past[:TUNED_ON]], [aim(P, end) for P in test]
-    best = [optimum(P, end) for P in test]
-    at_best = [STARTS["own optimum"](end, trial.rng()).predict(P) for P in test]
+    best = [optimum(P, end).u for P in test]
+    own = STARTS["own optimum"](end, trial.rng())
+    at_best = [own.predict(P) for P in test]
     for name in STARTS:
         if name == "contextual" and trial.condition["family"] == "UC":
             continue  # its graph has thousands of nodes: minutes of training
-        start = STARTS[name](end, trial.rng(name))
+        start = own if name == "own optimum" else STARTS[name](end, trial.rng(name))
         start.fit(past)
-        predicted = [_timed(start, on.P) for on in new]
+        before, predicted = [start.predict(on.P) for on in old], [_timed(start, on.P) for on in new]
         for method in ("subgradient", "volume", "level") if name in EVERY_METHOD else ("subgradient",):
-            theta = 1.0
-            if method != "level":
-                theta = tuned_theta(old, [start.predict(on.P) for on in old], method, TUNING_CALLS)
+            theta = 1.0 if method == "level" else tuned_theta(old, before, method, TUNING_CALLS)
             for item, (on, (pi, seconds)) in enumerate(zip(new, predicted, strict=True)):
                 found = ascend(on, pi, method, CALLS, theta=theta)
-                yield from _raced(name, method, found, seconds, best[item].u, str(item))
+                yield from _raced(name, method, found, seconds, best[item], str(item))
         for item, (pi, seconds) in enumerate(predicted):
             apart = float(((pi - at_best[item]) ** 2).sum())
             yield Measurement(name, "squared distance to own optimum", apart, str(item))
