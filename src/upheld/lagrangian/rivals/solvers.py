@@ -35,12 +35,14 @@ class LPDuals:
     seconds: float
 
 
-def highs_root(M: CoupledMILP, *, cuts: bool = True) -> SolverBound:
-    """HiGHS' bound after the root node: with its presolve, cuts and heuristics, or the LP relaxation's value."""
+def highs_root(M: CoupledMILP, *, cuts: bool = True, time_limit: float = np.inf) -> SolverBound:
+    """HiGHS' bound after the root node (or `time_limit` seconds of it): with its presolve, cuts and heuristics, or the LP value."""
     begin = time.perf_counter()
     if not cuts:
         return SolverBound(M.lp_relaxation()[0], time.perf_counter() - begin)
     h = solver(M._minimisation(integer=True), mip_max_nodes=1, mip_rel_gap=0.0, mip_abs_gap=0.0)
+    if np.isfinite(time_limit):
+        h.setOptionValue("time_limit", float(time_limit))
     h.run()
     return SolverBound(float(h.getInfo().mip_dual_bound), time.perf_counter() - begin)
 
