@@ -13,6 +13,7 @@ from isotropy_toys import WordEmbedder
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
+from tiny_models import word_bert
 
 from upheld.isotropy import IsotropyWarning, SemanticIsotropy, von_neumann_entropy
 
@@ -382,3 +383,60 @@ def test_minilm_scores_a_prompt_the_same_alone_and_among_others():
     scorer = SemanticIsotropy()
     alone = [scorer.score_samples([group])[0] for group in groups]
     np.testing.assert_allclose(scorer.score_samples(groups), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("group", "error", "message"),
+    [
+        (
+            {"cats sleep": 1, "dogs bark": 2},
+            TypeError,
+            "group 0 is a dict, which has no order; give a list of its answers",
+        ),
+        ({"cats sleep", "dogs bark"}, TypeError, "group 0 is a set, which has no order"),
+        (np.eye(3) + 1j, TypeError, "group 0 is neither a list of texts nor an array of vectors"),
+        (
+            ["cats sleep", "dogs\ud800"],
+            ValueError,
+            r"answer 1 of group 0 holds '\\ud800' at character 5, which is no text",
+        ),
+        (["cats sleep", "\u200b"], ValueError, "answer 1 of group 0 is empty"),
+    ],
+)
+def test_groups_that_would_be_read_wrongly_are_refused(group, error, message):
+    with pytest.raises(error, match=message):
+        SemanticIsotropy(WordEmbedder()).score_samples([group])
+
+
+def test_a_table_of_vectors_is_no_list_of_its_columns():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(np.eye(3), columns=["cats sleep", "dogs bark", "prices fell"])
+    assert SemanticIsotropy(WordEmbedder()).score_samples([table]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("fields", [{"n_samples": 2.5}, {"n_samples": 2, "random_state": np.random.default_rng(0)}])
+def test_what_draws_answers_is_a_whole_number(fields):
+    with pytest.raises(TypeError, match="must be a whole number"):
+        SemanticIsotropy(WordEmbedder(), **fields).score_samples([DIFFER])
+
+
+def test_a_function_without_a_hash_is_one_embedder():
+    class Letters:
+        __hash__ = None  # as of a dataclass
+
+        def __call__(self, texts):
+            return np.array([[text.count("a"), text.count("e")] for text in texts], dtype=float)
+
+    scorer = SemanticIsotropy(Letters())
+    first, second = (scorer.explain(["a", "e"]) for _ in range(2))
+    assert first.score == 1
+    assert first.embedder_id == second.embedder_id != SemanticIsotropy(Letters()).explain(["a", "e"]).embedder_id
+
+
+def test_tokens_that_the_embedder_lacks_are_remarked_on(tmp_path):
+    scorer = SemanticIsotropy(str(word_bert(tmp_path)))
+    with pytest.warns(IsotropyWarning, match="the embedder's vocabulary lacks 75 % of the tokens of group 0"):
+        assert scorer.explain(["😀 seen", "🎉 🎉"]).unknown_share == 0.75
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scorer.explain(["seen", "seen seen"]).unknown_share == 0

@@ -24,6 +24,18 @@ def tiny_bert(folder: Path, *, norm: float = 1.0) -> Path:
     return folder
 
 
+def word_bert(folder: Path) -> Path:
+    """The same, but it knows one word; all others are the same unknown token to it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    tiny_bert(folder)
+    tokenizer = Tokenizer(models.WordLevel({"<pad>": 0, "<unk>": 1, "seen": 2}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>").save_pretrained(folder)
+    return folder
+
+
 def _byte_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

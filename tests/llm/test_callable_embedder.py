@@ -33,6 +33,7 @@ def test_the_function_gets_the_texts_in_batches_and_its_vectors_keep_their_order
         (lambda texts: np.empty((len(texts), 0)), r"shape \(2, 0\) for 2 texts"),
         (lambda texts: [[1.0], [np.nan]], r"not finite for text 1 \(1 of 2 in all\)"),
         (lambda texts: [[1.0], [2.0, 3.0]], "gave no array of numbers for 2 texts"),
+        (lambda texts: [[1j], [2.0]], "gave no array of numbers for 2 texts: they are complex"),
         (lambda texts: [["one"], ["two"]], "gave no array of numbers for 2 texts"),
     ],
 )

@@ -82,3 +82,11 @@ def test_options_that_would_change_nothing_are_refused(given):
             embedder(name, **given)
     with pytest.raises(ValueError, match="dtype='float32' has no effect on openai:m@"):
         language_model(f"openai:m@{NOWHERE}", dtype="float32")
+
+
+@pytest.mark.parametrize("thing", [None, 3, [1, 2], b"minilm"])
+def test_what_is_no_name_is_refused(thing):
+    with pytest.raises(TypeError, match="an embedder is a name, a folder, a function, or an Embedder, got"):
+        embedder(thing)
+    with pytest.raises(TypeError, match="a language model is a name, a folder, or a LanguageModel, got"):
+        language_model(thing)

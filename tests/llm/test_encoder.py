@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from upheld.llm import ModelError, encoder
@@ -259,3 +259,84 @@ def test_a_sentence_folder_that_pools_as_nobody_here_does(bert, tmp_path):
     odd = sentence_folder(bert, tmp_path / "t", pooling={"pooling_mode": "mean"}, extra=["WordWeights"])
     with pytest.raises(ValueError, match=r"lists the steps Transformer, Pooling, WordWeights, Normalize; known are"):
         Encoder(odd)
+
+
+# -- folders that are not whole
+
+
+def spoiled(bert, folder, spoil):
+    """A copy of the folder with other weights."""
+    shutil.copytree(bert, folder)
+    weights = load_file(folder / "model.safetensors")
+    spoil(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+WORDS = "embeddings.word_embeddings.weight"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda weights: weights.pop(WORDS), f"1 are missing or of another shape, {WORDS} first"),
+        (lambda weights: weights.update({WORDS: weights[WORDS][:9].clone()}), f"1 are missing or of another shape, {WORDS} first"),
+    ],
+)  # fmt: skip
+def test_weights_that_transformers_would_draw_at_random_are_refused(bert, tmp_path, spoil, message):
+    with pytest.raises(ValueError, match=message):
+        Encoder(spoiled(bert, tmp_path / "bert", spoil), device="cpu")
+
+
+def test_a_folder_without_a_pooler_does(bert, tmp_path):
+    def spoil(weights):
+        for name in [name for name in weights if "pooler" in name]:
+            del weights[name]
+
+    whole = Encoder(bert, device="cpu").embed(TEXTS)
+    assert np.array_equal(Encoder(spoiled(bert, tmp_path / "bert", spoil), device="cpu").embed(TEXTS), whole)
+
+
+def test_half_a_file_of_weights_is_called_so(bert, tmp_path):
+    shutil.copytree(bert, tmp_path / "bert")
+    file = tmp_path / "bert" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"transformers cannot load a model from .*; is the folder complete"):
+        Encoder(tmp_path / "bert", device="cpu")
+
+
+def test_a_folder_without_a_vocabulary_is_refused(bert, tmp_path):
+    """transformers makes an empty one, to which all texts are the same."""
+    shutil.copytree(bert, tmp_path / "bert", ignore=shutil.ignore_patterns("tokenizer*", "special*"))
+    with pytest.raises(ValueError, match="holds no vocabulary"):
+        Encoder(tmp_path / "bert", device="cpu")
+
+
+def test_steps_that_are_none_are_refused(bert, tmp_path):
+    shutil.copytree(bert, tmp_path / "bert")
+    for text, message in (('{"a": 1}', "is no list of steps"), ("{", "is no JSON")):
+        (tmp_path / "bert" / "modules.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            Encoder(tmp_path / "bert", device="cpu")
+
+
+def test_devices_that_are_not_there(bert):
+    with pytest.raises(ValueError, match="device 'nosuch' is none that PyTorch knows"):
+        Encoder(bert, device="nosuch")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="device 'cuda' is not there"):
+            Encoder(bert, device="cuda")
+
+
+def test_an_iterator_of_texts_is_read_once(bert):
+    model = Encoder(bert, device="cpu")
+    assert np.array_equal(model.embed(iter(TEXTS)), model.embed(TEXTS))
+
+
+def test_unknown_tokens_are_counted(minilm_files):
+    model = Encoder(minilm_files, device="cpu")
+    vocabulary = set((minilm_files.folder / "vocab.txt").read_text().split())
+    chinese = "利马是秘鲁的首都。"  # every sign a word of its own
+    unknown = sum(sign not in vocabulary for sign in chinese)
+    assert model.count_unknown(["Lima is in Peru.", "😀 and 🎉", chinese]).tolist() == [0, 2, unknown]
+    assert model.count_unknown([]).tolist() == []

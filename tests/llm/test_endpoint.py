@@ -196,7 +196,8 @@ def test_a_price_list_in_a_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "is no JSON"), ("[]", "does not list 'm'"), ('{"n": [1, 2]}', "does not list 'm'"), ('{"m": [1]}', "two prices"),
+    [("{", "is no JSON"), ("[" * 100_000, "is no JSON"),
+     ("[]", "does not list 'm'"), ('{"n": [1, 2]}', "does not list 'm'"), ('{"m": [1]}', "two prices"),
      ('{"m": [1, -2]}', "at least 0"), ('{"m": [1, NaN]}', "at least 0"), ('{"m": "12"}', "two prices")],
 )  # fmt: skip
 def test_a_price_list_that_is_none(tmp_path, content, said):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -25,10 +26,11 @@ LONG_TEXTS: tuple[LongText, ...] = ("window", "truncate", "error")
 
 @dataclass(frozen=True)
 class Embedded:
-    """(n, D) unit vectors of the answers, and the share of their tokens that the embedder did not read."""
+    """(n, D) unit vectors of the answers, and the shares of their tokens that the embedder did not read, and did not know."""
 
     vectors: FloatArray
     truncated_share: float
+    unknown_share: float
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,31 @@ class _Parts:
     tokens: int = 0
 
 
-@lru_cache(maxsize=4)
 def chosen(name: Any, pooling: Pooling | None = None, device: str | None = None, batch_size: int = 32) -> Embedder:
     """The embedder of that name, loaded once a process: a scorer keeps no state, and a function has one id at every call."""
+    key: Any = name if isinstance(name, str | os.PathLike) else _Same(name)
+    return _loaded(key, pooling, device, batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A function or an embedder as it is, which need not have a hash."""
+
+    itself: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.itself is self.itself
+
+    def __hash__(self) -> int:
+        return id(self.itself)
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: Hashable, pooling: Pooling | None, device: str | None, batch_size: int) -> Embedder:
     from upheld.llm.choose import embedder
 
-    return embedder(name, pooling=pooling, device=device, batch_size=batch_size)
+    given: Any = name.itself if isinstance(name, _Same) else name
+    return embedder(given, pooling=pooling, device=device, batch_size=batch_size)
 
 
 def embed(groups: Sequence[Answers], embedder: Embedder, template: Template, long_text: LongText) -> list[Embedded]:
@@ -69,7 +90,10 @@ def embed(groups: Sequence[Answers], embedder: Embedder, template: Template, lon
             f"the embedder {embedder.id} returned an array of shape {vectors.shape} for {len(places)} texts; "
             f"it must be ({len(places)}, D)"
         )
-    return [_embedded(group, answers, vectors, places) for group, answers in zip(groups, parts, strict=True)]
+    return [
+        _embedded(group, answers, vectors, places, _unknown_share(group, embedder))
+        for group, answers in zip(groups, parts, strict=True)
+    ]
 
 
 def _parts_of(group: Answers, embedder: Embedder, template: Template, long_text: LongText) -> list[_Parts]:
@@ -102,7 +126,15 @@ def _windowed(answer: str, limit: int, embedder: Embedder, wrap: Wrap) -> _Parts
     return _Parts([wrap(window) for window in windows], sizes, 0, int(sizes.sum()))
 
 
-def _embedded(group: Answers, answers: list[_Parts], vectors: NDArray[np.floating], places: dict[str, int]) -> Embedded:
+def _unknown_share(group: Answers, embedder: Embedder) -> float:
+    texts = list(group.texts)
+    unknown = embedder.count_unknown(texts).sum()
+    return float(unknown / embedder.count_tokens(texts).sum()) if unknown else 0.0
+
+
+def _embedded(
+    group: Answers, answers: list[_Parts], vectors: NDArray[np.floating], places: dict[str, int], unknown: float
+) -> Embedded:
     rows = []
     for number, part in zip(group.used, answers, strict=True):
         own = vectors[[places[text] for text in part.texts]]
@@ -111,4 +143,6 @@ def _embedded(group: Answers, answers: list[_Parts], vectors: NDArray[np.floatin
         rows.append(own.reshape(-1))
     tokens = sum(part.tokens for part in answers)
     share = sum(part.cut for part in answers) / tokens if tokens else 0.0
-    return Embedded(unit_vectors(np.stack(rows), what="answer", of=f" of {group.name}", numbers=group.used), share)
+    return Embedded(
+        unit_vectors(np.stack(rows), what="answer", of=f" of {group.name}", numbers=group.used), share, unknown
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from upheld.isotropy.data.responses import NOT_TEXT, is_visible
 from upheld.isotropy.entropy import unit_vectors
 
 Group: TypeAlias = Sequence[str] | Sequence[Sequence[float]] | NDArray[Any]
@@ -40,6 +42,10 @@ def taken(N: int, n_samples: int | None, seed: int | None, name: str) -> NDArray
     """
     if n_samples is None:
         return np.arange(N)
+    if not isinstance(n_samples, Integral):
+        raise TypeError(f"n_samples must be a whole number, got {n_samples!r}")
+    if seed is not None and not isinstance(seed, Integral):
+        raise TypeError(f"random_state must be a whole number, got {seed!r}: every group is drawn from the same seed")
     if n_samples > N:
         raise ValueError(f"{name} holds {N} answers and n_samples asks for {n_samples}; sample more, or ask for fewer")
     return np.sort(np.random.default_rng(seed).permutation(N)[:n_samples])
@@ -58,7 +64,12 @@ def checked(group: Any, index: int, prompt: str | None, n_samples: int | None, s
     name = f"group {index}"
     if isinstance(group, (str, bytes)):
         raise TypeError(f"{name} is one text; give a list of the answers to each prompt: [[...], [...]]")
-    answers = group if isinstance(group, np.ndarray) else list(group)
+    if isinstance(group, (Mapping, Set)):
+        raise TypeError(f"{name} is a {type(group).__name__}, which has no order; give a list of its answers")
+    try:  # a table's own iterator would give the names of its columns
+        answers = np.asarray(group) if hasattr(group, "__array__") else list(group)
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(f"{name} is a {type(group).__name__} that is no list of answers ({error}); give one") from None
     if len(answers) < 2:
         raise ValueError(
             f"{name} holds {len(answers)} answer{'' if len(answers) == 1 else 's'}: a spread needs at least 2; "
@@ -68,7 +79,10 @@ def checked(group: Any, index: int, prompt: str | None, n_samples: int | None, s
     if any(isinstance(answer, str) for answer in answers):
         return Answers(name, used, prompt, texts=_texts([answers[i] for i in used], used, name))
     try:
-        vectors = np.asarray(answers, dtype=np.float64)
+        vectors = np.asarray(answers)
+        if np.iscomplexobj(vectors):
+            raise TypeError
+        vectors = vectors.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} is neither a list of texts nor an array of vectors (answers, dimensions); its first entry is "
@@ -83,7 +97,11 @@ def _texts(answers: Sequence[Any], numbers: NDArray[np.intp], name: str) -> tupl
     for number, answer in zip(numbers, answers, strict=True):
         if not isinstance(answer, str):
             raise TypeError(f"answer {number} of {name} is a {type(answer).__name__}, not a text; give texts alone")
-        if not answer.strip():
+        if sign := NOT_TEXT.search(answer):
+            raise ValueError(
+                f"answer {number} of {name} holds {sign.group()!r} at character {sign.start() + 1}, which is no text; take it out"
+            )
+        if not is_visible(answer):
             raise ValueError(
                 f"answer {number} of {name} is empty; leave it out, or sample it again: an empty answer has no meaning to embed"
             )

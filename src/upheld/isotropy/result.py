@@ -38,6 +38,7 @@ class IsotropyResult:
     influence : (n,) what each answer adds to `score`, in its unit; positive: it adds spread; NaN for n = 2
     medoid : index, in the group as it was given, of the answer nearest to all: the one to show
     truncated_share : share of the answers' tokens that the embedder did not read; NaN where vectors were given
+    unknown_share : share of their tokens that its vocabulary lacks, and that all read the same to it; NaN where vectors were given
     template, embedder_id, long_text, jitter, normalized : how the answers were read and scored; results compare only where
         these are the same, see `check_comparable`
     """
@@ -56,6 +57,7 @@ class IsotropyResult:
     influence: FloatArray
     medoid: int
     truncated_share: float
+    unknown_share: float
     template: Template
     embedder_id: str
     long_text: str

@@ -27,6 +27,8 @@ CHUNK_ANSWERS = 2048
 GIVEN_VECTORS = "vectors"
 # A cosine below this: opposite vectors count as equal (the spectrum does not see signs), and that starts to matter.
 ANTIPODAL = -0.2
+# Above this share of tokens that the embedder does not know, what is left no longer stands for the answers.
+UNKNOWN = 0.1
 
 
 class SemanticIsotropy(BaseEstimator):  # type: ignore[misc]
@@ -199,6 +201,7 @@ class SemanticIsotropy(BaseEstimator):  # type: ignore[misc]
                 influence=added[p],
                 medoid=int(answers.used[centre[p]]),
                 truncated_share=embedded.truncated_share,
+                unknown_share=embedded.unknown_share,
                 template=self.template if answers.texts else None,
                 embedder_id=embedder_id,
                 long_text=self.long_text,
@@ -215,13 +218,13 @@ class SemanticIsotropy(BaseEstimator):  # type: ignore[misc]
             embedder = self._embedder() if told else None
             embedded = iter(embed(told, embedder, self.template, self.long_text) if embedder else [])
             read = [
-                _Read(answers, Embedded(answers.vectors, np.nan), GIVEN_VECTORS)
+                _Read(answers, Embedded(answers.vectors, np.nan, np.nan), GIVEN_VECTORS)
                 if answers.vectors is not None
                 else _Read(answers, next(embedded), embedder.id if embedder else "")
                 for answers in chunk
             ]
             for one in read:
-                remarks.look_at(one.answers, one.embedded.vectors)
+                remarks.look_at(one.answers, one.embedded)
             yield read
 
     def _answers(self, groups: Iterable[Group], prompts: Sequence[str] | None) -> Iterator[Answers]:
@@ -276,7 +279,8 @@ class _Remarks:
         self._first: Answers | None = None
         self._said: set[str] = set()
 
-    def look_at(self, answers: Answers, E: FloatArray) -> None:
+    def look_at(self, answers: Answers, embedded: Embedded) -> None:
+        E = embedded.vectors
         first = self._first = self._first or answers
         if len(answers.used) != len(first.used):
             self._say(
@@ -289,6 +293,12 @@ class _Remarks:
                 "identical",
                 f"{len(answers.texts) - len(texts)} of the answers of {answers.name} are identical byte for byte to others of it: "
                 "a cache, a fixed seed or temperature 0 makes the score low by construction; sample anew unless they are short",
+            )
+        if embedded.unknown_share > UNKNOWN:
+            self._say(
+                "unknown",
+                f"the embedder's vocabulary lacks {100 * embedded.unknown_share:.0f} % of the tokens of {answers.name}, which all read "
+                "the same to it, so the score may be too low; take an embedder made for that language",
             )
         if (lowest := float(np.min(E @ E.T))) < ANTIPODAL:
             self._say(

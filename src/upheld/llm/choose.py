@@ -43,6 +43,8 @@ def language_model(
     """
     if isinstance(name, LanguageModel):
         return name
+    if not isinstance(name, str | os.PathLike):
+        raise TypeError(f"a language model is a name, a folder, or a LanguageModel, got {type(name).__name__}")
     if endpoint := ENDPOINT.fullmatch(str(name)):
         _refuse(name, device=device, dtype=dtype)
         from upheld.llm.endpoint import Endpoint
@@ -86,6 +88,8 @@ def embedder(
 
         _refuse("a function", pooling=pooling, device=device)
         return CallableEmbedder(name, batch_size=batch_size)
+    if not isinstance(name, str | os.PathLike):
+        raise TypeError(f"an embedder is a name, a folder, a function, or an Embedder, got {type(name).__name__}")
     if endpoint := ENDPOINT.fullmatch(str(name)):
         _refuse(name, pooling=pooling, device=device)
         from upheld.llm.endpoint import EndpointEmbedder

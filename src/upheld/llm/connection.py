@@ -78,7 +78,7 @@ class Connection:
     """
 
     def __init__(self, model: str, url: str, concurrency: int, timeout_s: float, retries: Retries) -> None:
-        if not model.strip() or "://" in model:
+        if not isinstance(model, str) or not model.strip() or "://" in model:
             raise ValueError(
                 "a model's name must be some text and no address; give the address of its endpoint as the URL"
             )

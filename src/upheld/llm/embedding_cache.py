@@ -68,6 +68,9 @@ class CachedEmbedder(Embedder):
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return self.embedder.count_tokens(texts)
 
+    def count_unknown(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        return self.embedder.count_unknown(texts)
+
     def token_spans(self, text: str) -> list[tuple[int, int]]:
         return self.embedder.token_spans(text)
 

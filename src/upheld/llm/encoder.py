@@ -118,14 +118,26 @@ class Encoder(Embedder):
 
     def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """(n,) length of every text, however long, special tokens not counted."""
-        texts = [self._cased(text) for text in listed(texts)]
-        ids = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
-        return np.array([len(tokens) for tokens in ids], dtype=np.int64)
+        return np.array([len(tokens) for tokens in self._plain_tokens(texts)], dtype=np.int64)
+
+    def count_unknown(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """(n,) how many of them the vocabulary lacks."""
+        if (unknown := self.tokenizer.unk_token_id) is None:
+            return super().count_unknown(texts)
+        return np.array([tokens.count(unknown) for tokens in self._plain_tokens(texts)], dtype=np.int64)
 
     def token_spans(self, text: str) -> list[tuple[int, int]]:
         """Where every token of a text, however long, begins and ends in it, special tokens left out."""
         found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         return [(begin, end) for begin, end in found["offset_mapping"]]
+
+    def _plain_tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Without special tokens, and as long as the texts are."""
+        texts = [self._cased(text) for text in listed(texts)]
+        ids: list[list[int]] = (
+            self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        )
+        return ids
 
     def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
         if self.pooling == "unmasked_mean":  # the figure to match depends on the company in which a text came

@@ -104,6 +104,10 @@ class Embedder(ABC):
         """(n,) length of every text in this model's tokens, special tokens not counted; words where it has no tokenizer."""
         return np.array([len(self.token_spans(text)) for text in texts], dtype=np.int64)
 
+    def count_unknown(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """(n,) how many tokens of every text this model's vocabulary lacks; 0 where it has no tokenizer."""
+        return np.zeros(len(texts), dtype=np.int64)
+
     def token_spans(self, text: str) -> list[tuple[int, int]]:
         """Where every token of a text begins and ends in it, in characters; words where this model has no tokenizer."""
         return [word.span() for word in re.finditer(r"\S+", text)]

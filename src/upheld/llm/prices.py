@@ -29,7 +29,7 @@ def prices_of(model: str, prices: Prices | None) -> tuple[float, float] | None:
             listed = json.loads(Path(prices).read_text(encoding="utf-8"))
         except OSError as error:
             raise ValueError(f"{where} cannot be read: {error.strerror or error}; name a JSON file") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f'{where} is no JSON ({error}); write {{"{model}": [1.5, 6.0]}}') from error
         if not isinstance(listed, dict) or model not in listed:
             raise ValueError(

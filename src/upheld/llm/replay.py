@@ -121,7 +121,7 @@ def _exported(path: Path) -> Iterator[tuple[Slot, str, Answer]]:
         raise CacheError(f"cannot read {path}: {error.strerror or error}; name an export of answers") from error
     except CacheError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CacheError(
             f"{path} is no export of answers, or damaged in line {line} ({error}); export it anew"
         ) from error

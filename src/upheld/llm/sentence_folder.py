@@ -60,7 +60,12 @@ def read_folder(folder: Path, pooling: Pooling | None = None) -> SentenceFolder:
     """
     if not (folder / "modules.json").is_file():
         return SentenceFolder(folder, pooling or "mean")
-    steps = [(step["type"].rpartition(".")[2], folder / step["path"]) for step in _json(folder / "modules.json")]
+    try:
+        steps = [(step["type"].rpartition(".")[2], folder / step["path"]) for step in _json(folder / "modules.json")]
+    except (TypeError, KeyError, AttributeError):
+        raise ValueError(
+            f"{folder / 'modules.json'} is no list of steps with type and path, as sentence-transformers writes it; copy it again"
+        ) from None
     kinds = [kind for kind, _ in steps]
     unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Dense", "Normalize"})
     if unknown or kinds[:2] != ["Transformer", "Pooling"]:
@@ -119,4 +124,7 @@ def _prefix(settings: dict[str, Any]) -> str:
 
 
 def _json(file: Path) -> Any:
-    return json.loads(file.read_text()) if file.is_file() else {}
+    try:
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is no JSON ({error}); copy the model again") from None

@@ -20,10 +20,11 @@ def listed(texts: Sequence[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise TypeError("texts must be a list of texts, got a single one; put it into a list")
+    texts = list(texts)  # once: of an iterator a second look would find nothing
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts must be a list of str, but entry {number} is a {type(text).__name__}")
-    return list(texts)
+    return texts
 
 
 def proper(vectors: ArrayLike, n: int, embedder: str) -> NDArray[np.float32]:
@@ -35,7 +36,10 @@ def proper(vectors: ArrayLike, n: int, embedder: str) -> NDArray[np.float32]:
         If they have another shape, or are not finite.
     """
     try:
-        found = np.asarray(vectors, dtype=np.float32)
+        found = np.asarray(vectors)
+        if np.iscomplexobj(found):
+            raise TypeError("they are complex")
+        found = found.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{embedder} gave no array of numbers for {n} texts: {error}") from error
     if found.ndim != 2 or len(found) != n or (n and not found.shape[1]):

@@ -26,7 +26,7 @@ from upheld.isotropy.result import IsotropyResult, IsotropyWarning
 from upheld.isotropy.rivals import Rival, race
 from upheld.isotropy.rivals.entailment import Inference
 from upheld.isotropy.rivals.evidence import Evidence, Need
-from upheld.isotropy.semantic_isotropy import ANTIPODAL, SemanticIsotropy
+from upheld.isotropy.semantic_isotropy import ANTIPODAL, UNKNOWN, SemanticIsotropy
 from upheld.isotropy.templates import Template
 from upheld.llm import Embedder, LanguageModel, ModelError
 from upheld.llm.model import Told
@@ -206,7 +206,7 @@ def scored(given: Iterable[Given], reading: Reading) -> Iterator[Scored]:
             warnings.simplefilter("ignore", IsotropyWarning)  # `Digest` says them of all prompts together
             results = list(scorer.explain_all([one.vectors for one in embedded]))
         found = [
-            _found(item, sample, group, result, vectors.truncated_share, reading)
+            _found(item, sample, group, result, vectors, reading)
             for (item, sample), group, result, vectors in zip(chunk, answers, results, embedded, strict=True)
         ]
         found = _compared(found, [one.vectors for one in embedded], reading)
@@ -251,14 +251,20 @@ def _answers(item: Responses, reading: Reading) -> Answers:
 
 
 def _found(
-    item: Responses, sample: AdaptiveSample | None, group: Answers, result: IsotropyResult, cut: float, reading: Reading
+    item: Responses,
+    sample: AdaptiveSample | None,
+    group: Answers,
+    result: IsotropyResult,
+    read: Embedded,
+    reading: Reading,
 ) -> Scored:
     used = group.used - 1
     result = replace(
         result,
         answers=used,
         medoid=int(used[result.medoid]),
-        truncated_share=cut,
+        truncated_share=read.truncated_share,
+        unknown_share=read.unknown_share,
         template=reading.template,
         embedder_id=reading.embedder.id,
     )
@@ -341,6 +347,7 @@ class Digest:
     _identical: tuple[int, str] = (0, "")
     _antipodal: tuple[int, str] = (0, "")
     _cut: tuple[int, float] = (0, 0.0)
+    _unknown: tuple[int, float] = (0, 0.0)
 
     def __post_init__(self) -> None:
         self._order = count()
@@ -395,6 +402,13 @@ class Digest:
                 f"{n:,} of {self.prompts:,} prompts have two answers of cosine below {ANTIPODAL}, {first!r} first: the score takes "
                 "opposite vectors for equal ones, so it understates their spread; read mean_cosine_distance beside it"
             )
+        n, most = self._unknown
+        if n:
+            said.append(
+                f"the embedder's vocabulary lacks over {100 * UNKNOWN:.0f} % of the tokens of the answers of {n:,} of {self.prompts:,} "
+                f"prompts, up to {100 * most:.0f} %; they all read the same to it, so scores may be too low: take an embedder made for "
+                "that language, with --embedder"
+            )
         n, most = self._cut
         if n:
             said.append(
@@ -409,6 +423,8 @@ class Digest:
             self._identical = (self._identical[0] + 1, self._identical[1] or one.item.id)
         if one.result.cosines.min() < ANTIPODAL:
             self._antipodal = (self._antipodal[0] + 1, self._antipodal[1] or one.item.id)
+        if one.result.unknown_share > UNKNOWN:
+            self._unknown = (self._unknown[0] + 1, max(self._unknown[1], one.result.unknown_share))
         if one.result.truncated_share > 0:
             self._cut = (self._cut[0] + 1, max(self._cut[1], one.result.truncated_share))
 
