@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scripted_model import ScriptedModel
-from tiny_models import tiny_bert
+from tiny_models import tiny_bert, word_bert
 
 from installed import Command, refused
 from upheld.isotropy import SemanticIsotropy
@@ -231,6 +231,29 @@ def test_answers_from_a_cache_are_remarked_on(answers, tmp_path, encoder):
     assert row["odd"] is None
 
 
+def test_letters_that_the_embedder_lacks_are_remarked_on(answers, tmp_path, encoder):
+    """Emoji are one unknown token each to a vocabulary of words: any of them scores like any other."""
+    records = [
+        {"id": "q", "prompt": "p", "responses": ["😀 seen", "🎉 🎉"]},
+        {"id": "r", "prompt": "p", "responses": ["seen", "seen seen"]},
+    ]
+    (tmp_path / "signs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = word_bert(tmp_path / "words")
+    with pytest.warns(
+        IsotropyWarning, match=r"lacks over 10 % of the tokens of the answers of 1 of 2 prompts, up to 75 %"
+    ):
+        done = answers(*RUN, "signs.jsonl", "--embedder", words, "--out", "scores.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert {id_: record["unknown_share"] for id_, record in by_id(tmp_path / "scores.jsonl").items()} == {
+        "q": 0.75,
+        "r": 0,
+    }
+
+
+def test_the_price_list_is_explained_whole(inside):
+    assert '{"MODEL": [per million' in " ".join(inside(*RUN, "--help").stdout.replace("│", " ").split())
+
+
 def test_a_calibration_is_saved_and_used(answers, tmp_path, encoder):
     def items(prefix, seed, persons):
         people = from_bioworld(
@@ -412,6 +435,8 @@ def bad_folder(tmp_path_factory):
     (folder / "folder" / "q").mkdir(parents=True)
     (folder / "folder" / "q" / "1.txt").write_text("alone")
     (folder / "none").mkdir()
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "pipe")
     return folder
 
 
@@ -465,6 +490,10 @@ def test_specified_bad_input(bad_folder, site, arguments, sentence):
         (["fine.jsonl", "--calibrate", "no.json"], "there is no file no.json; --calibrate names what --save-calibrator wrote"),
         (["fine.jsonl", "--calibrate", "trust.json"], "trust.json is no saved calibration ("),
         (["fine.jsonl", "--save-calibrator", "new.json"], "--save-calibrator needs labelled prompts, and fine.jsonl has no factuality"),
+        (["loop"], "loop is a symbolic link that leads back to itself; name another file"),
+        (["fine.jsonl", "--out", "loop"], "loop is a symbolic link that leads back to itself; name another file"),
+        (["fine.jsonl", "--out", "pipe"], "pipe is a device or a pipe; --out names a file to write"),
+        (["fine.jsonl", "--html", "pipe"], "pipe is a device or a pipe; --html names a file to write"),
         (["fine.jsonl", "--out", "fine.jsonl"], "--out names fine.jsonl, which is read; name another file"),
         (["fine.jsonl", "--out", "a", "--html", "./a"], "--out and --html both name a; name two files"),
         (["fine.jsonl", "--out", "none"], "none is a folder; --out names the file to write"),
@@ -479,6 +508,8 @@ def test_specified_bad_input(bad_folder, site, arguments, sentence):
         (["--prompts", "prompts.txt", "--model", "m", "--temperature", "0"], "--temperature 0 gives the same answer each time"),
         (["--prompts", "prompts.txt", "--model", "m", "--temperature", "3"], "--temperature 3 is none; take one above 0"),
         (["--prompts", "prompts.txt", "--model", "m", "--adaptive", "nan"], "--adaptive must be a score between 0 and 1, got nan"),
+        (["--prompts", "prompts.txt", "--model", "m", "--adaptive", "2"], "--adaptive must be a score between 0 and 1, got 2.0"),
+        (["--prompts", "prompts.txt", "--model", "m", "--adaptive", "-1"], "--adaptive must be a score between 0 and 1, got -1.0"),
         (["--prompts", "prompts.txt", "--model", "m", "--adaptive", ".5", "--n", "2"], "--adaptive begins with --n answers, at least 3"),
         (["--prompts", "prompts.txt", "--model", "m", "--adaptive", ".5", "--n-max", "4"], "--adaptive begins with --n answers, at least"),
         (["--prompts", "prompts.txt", "--model", "m", "--n-max", "4"], "--n-max goes with --adaptive; add that, or leave it out"),

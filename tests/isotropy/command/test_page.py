@@ -204,3 +204,18 @@ def test_the_heat_map_holds_every_cosine_once_each_way():
 def test_a_score_without_error_has_no_bar():
     assert 'class="bar"' in strip_svg(0.5, 0.1)
     assert 'class="bar"' not in strip_svg(0.5, float("nan"))
+
+
+def test_labels_of_the_map_end_inside_it():
+    [one] = found([Responses("q", "", [f"the river is long {k % 2}" for k in range(20)])]).worst
+    svg = map_svg(one)
+    width = float(re.search(r'viewBox="0 0 (\d+)', svg)[1])
+    labels = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)', svg)
+    assert max(len(label) for _, label in labels) > 20
+    assert all(float(x) + 7 * len(label) <= width for x, label in labels)
+
+
+def test_long_ids_are_cut_and_numbers_are_called_prompts():
+    text = Page(written([Responses("x" * 2000, "p", ["a b", "c d"]), Responses("7", "p", ["a b", "a c"])])).text
+    assert "x" * 121 not in text
+    assert "Prompt 7" in text

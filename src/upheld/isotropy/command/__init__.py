@@ -108,7 +108,7 @@ def run(
     ] = None,
     prices: Annotated[
         Path | None,
-        typer.Option("--prices", help='JSON file {"MODEL": [per million tokens read, per million written]}.'),
+        typer.Option("--prices", help=r'JSON file {"MODEL": \[per million tokens read, per million written]}.'),
     ] = None,
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Requests to the endpoint at a time, 4 by default.")

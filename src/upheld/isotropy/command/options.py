@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 import tempfile
@@ -120,7 +119,7 @@ def _check_sampling(options: Options) -> None:
     if options.n_max is not None and options.adaptive is None:
         raise ValueError("--n-max goes with --adaptive; add that, or leave it out")
     if options.adaptive is not None:
-        if not math.isfinite(options.adaptive):
+        if not 0 <= options.adaptive <= 1:  # nor NaN
             raise ValueError(f"--adaptive must be a score between 0 and 1, got {options.adaptive}")
         if not 3 <= samples(options) <= most(options):
             raise ValueError(
@@ -147,19 +146,22 @@ def _check_model(options: Options) -> None:
 
 def _check_places(options: Options) -> None:
     """Outputs can be written, and are neither each other nor what is read."""
-    read = {getattr(options, name).resolve(): name for name in INPUTS if getattr(options, name) is not None}
+    read = {_resolved(getattr(options, name)): name for name in INPUTS if getattr(options, name) is not None}
     taken: dict[Path, str] = {}
     for name in OUTPUTS:
         path: Path | None = getattr(options, name)
         if path is None:
             continue
-        if path.resolve() in read:
+        place = _resolved(path)
+        if place in read:
             raise ValueError(f"{option(name)} names {path}, which is read; name another file")
-        if path.resolve() in taken:
-            raise ValueError(f"{taken[path.resolve()]} and {option(name)} both name {path}; name two files")
-        taken[path.resolve()] = option(name)
+        if place in taken:
+            raise ValueError(f"{taken[place]} and {option(name)} both name {path}; name two files")
+        taken[place] = option(name)
         if path.is_dir():
             raise ValueError(f"{path} is a folder; {option(name)} names the file to write")
+        if path.exists() and not path.is_file():  # a file renamed to its place would be there instead of the device
+            raise ValueError(f"{path} is a device or a pipe; {option(name)} names a file to write (--json prints)")
         if not path.parent.is_dir():
             raise ValueError(
                 f"the folder {path.parent} does not exist; make it first, or name another with {option(name)}"
@@ -167,10 +169,17 @@ def _check_places(options: Options) -> None:
         _check_writable(path.parent, name)
     if options.pictures is not None:
         folder = options.pictures
-        place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-        if not place.is_dir():
-            raise ValueError(f"{place} is a file, so nothing can be written to {folder}; name a folder with --pictures")
-        _check_writable(place, "pictures")
+        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+        if not there.is_dir():
+            raise ValueError(f"{there} is a file, so nothing can be written to {folder}; name a folder with --pictures")
+        _check_writable(there, "pictures")
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError:
+        raise ValueError(f"{path} is a symbolic link that leads back to itself; name another file") from None
 
 
 def _check_writable(folder: Path, name: str) -> None:

@@ -28,6 +28,8 @@ SHARED = 0.98  # a passage of this support is said by all others
 LABELLED_CELLS = 8  # a larger heat map has no room for numbers
 CLOSE = 0.05  # points of the map nearer than this share a label
 SIZE = 240  # of the map, in the units of its picture
+SIGN = 9  # width of a sign of its labels, at most
+NUMBERS = 9  # in a label of the map
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def map_svg(one: Scored) -> str:
     left, right = min(0.0, at[:, 0].min()) - 0.06, 1.16
     up = max(0.5, float(np.abs(at[:, 1]).max()) + 0.1)
     scale = SIZE / (2 * up)
-    width = (right - left) * scale
+    labels = map_labels(at, [int(i) + 1 for i in one.result.answers])
+    ends = [(a - left) * scale + 11 + SIGN * len(label) for (a, _), label in labels]
+    width = max((right - left) * scale, *ends)
 
     def x(value: float) -> str:
         return f"{(value - left) * scale:.1f}"
@@ -162,7 +166,7 @@ def map_svg(one: Scored) -> str:
             lines.append(f'<circle class="medoid" cx="{x(a)}" cy="{y(b)}" r="6"/>')
         else:
             lines.append(f'<circle class="dot" cx="{x(a)}" cy="{y(b)}" r="4.5"/>')
-    for (a, b), label in map_labels(at, [int(i) + 1 for i in one.result.answers]):
+    for (a, b), label in labels:
         lines.append(f'<text x="{x(a + 11 / scale)}" y="{y(b - 4.5 / scale)}">{label}</text>')
     numbers = f"Map of the {one.result.n} answers of a prompt; the table of cosines beside it holds the same."
     return f'<svg class="map" viewBox="0 0 {width:.0f} {SIZE}" role="img" aria-label="{numbers}">{"".join(lines)}</svg>'
@@ -187,7 +191,7 @@ def map_labels(at: FloatArray, numbers: Sequence[int]) -> list[tuple[tuple[float
     return [
         (
             (float(at[group, 0].max()), float(at[group, 1].mean())),
-            ", ".join(str(numbers[place]) for place in sorted(group)),
+            ", ".join([str(numbers[place]) for place in sorted(group)[:NUMBERS]] + ["…"] * (len(group) > NUMBERS)),
         )
         for group in groups
     ]

@@ -175,7 +175,7 @@ def _reading(
 
 def _embedder(options: Options) -> Embedder:
     """The embedder, with its cache: what was embedded once is not embedded again."""
-    found = chosen(options.embedder, options.pooling)
+    found = chosen(options.embedder, options.pooling)  # type: ignore[arg-type]  # `check`
     if not options.cache or options.pooling == "unmasked_mean":  # there a vector depends on what is embedded beside it
         return found
     return CachedEmbedder(found, _cache_file(), template=options.template or "")
@@ -240,7 +240,11 @@ class _Sampled:
         usage = model.usage
         cost = usage.cost if options.prices is not None else None
         tokens = f"{usage.prompt_tokens:,} tokens read and {usage.completion_tokens:,} written"
-        fresh = f"{model.fresh:,} answers asked for: {tokens}" if model.fresh else "no answer asked for"
+        fresh = (
+            f"{model.fresh:,} answer{'s' * (model.fresh > 1)} asked for: {tokens}"
+            if model.fresh
+            else "no answer asked for"
+        )
         price = "" if cost is None else f", at a cost of {cost:,.4g}"
         kept = f"; {model.kept:,} were there from an earlier run" if model.kept else ""
         saved = (
