@@ -135,14 +135,25 @@ def love(balance: pd.DataFrame, *, most: int = 25) -> Figure:
     balance : columns ``covariate``, ``arm``, ``smd_before``, ``smd_after``; of several arms, the worst is drawn
     most : covariates drawn, those that differed most
     """
-    table = balance.groupby("covariate", sort=False)[["smd_before", "smd_after"]].max().sort_values("smd_before")
+    covariates = balance[balance["covariate"] != "(all features)"]  # the kernel's distance has another unit
+    covariates = covariates[covariates["smd_before"] > 0]  # levels that nobody has
+    table = covariates.groupby("covariate", sort=False)[["smd_before", "smd_after"]].max().sort_values("smd_before")
     hidden = max(len(table) - most, 0)
     table = table.tail(most)
     picture, axes = figure(4.8, 1.2 + 0.2 * len(table))
     places = np.arange(len(table))
     axes.hlines(places, table["smd_before"], table["smd_after"].fillna(table["smd_before"]), color=FAINT, linewidth=2)
-    axes.plot(table["smd_before"], places, "o", color=RED, markerfacecolor="white", markersize=5, label="before")
-    axes.plot(table["smd_after"], places, "o", color=BLUE, markersize=5, label="after weighting")
+    axes.plot(
+        table["smd_before"],
+        places,
+        "o",
+        color=RED,
+        markerfacecolor="white",
+        markersize=5,
+        label="before",
+        clip_on=False,
+    )
+    axes.plot(table["smd_after"], places, "o", color=BLUE, markersize=5, label="after weighting", clip_on=False)
     axes.axvline(NOTEWORTHY, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.annotate(f"{NOTEWORTHY:g}", (NOTEWORTHY, 1), xycoords=("data", "axes fraction"), xytext=(2, -2), textcoords="offset points",
                   fontsize=8, color=QUIET, va="top")  # fmt: skip
@@ -211,9 +222,18 @@ def _log_axes(axes: Axes, ticks: Sequence[float]) -> None:
     _thousands(axes.xaxis)
 
 
+def _plain_values(axis: Any) -> None:
+    """0.02 instead of 2 x 10^-2 on a logarithmic axis of less than two decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
 def memory(frame: pd.DataFrame) -> Figure:
     """Bytes held after streams of several lengths: flat if memory is bounded."""
-    rows = _values(frame, "bytes").assign(value=lambda table: table["value"] / 1000)
+    rows = _values(frame, "bytes", (DESCRIBED, SHIPPED)).assign(value=lambda table: table["value"] / 1000)
     picture, axes = figure()
     _over(axes, rows, "n")
     _log_axes(axes, sorted(rows["n"].unique()))
@@ -227,7 +247,7 @@ def memory(frame: pd.DataFrame) -> Figure:
 
 def seconds(frame: pd.DataFrame) -> Figure:
     """Process time of streams of several lengths, beside a line that is proportional to them."""
-    rows = _values(frame, "seconds")
+    rows = _values(frame, "seconds", (DESCRIBED, SHIPPED))
     picture, axes = figure()
     _over(axes, rows, "n")
     lengths = sorted(rows["n"].unique())
@@ -276,6 +296,7 @@ def rates(frame: pd.DataFrame) -> Figure:
         _slope_line(axes, lengths, np.sqrt(start) if root else start, -0.5, "1/√n")
         _log_axes(axes, lengths[:: max(1, len(lengths) // 2)])
         axes.set(xlabel="rows", ylabel=ylabel)
+        _plain_values(axes.yaxis)
     _legend_above(picture, panels[1], 3)
     return picture
 
@@ -372,11 +393,11 @@ def mechanism(frame: pd.DataFrame) -> Figure:
                 colour, marker = style(name)
                 axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.4)
                 axes.plot(middle, place + shift, marker, color=colour, markersize=5, label=name if place == 0 else None)
-        axes.set(xlabel="root mean squared error")
         axes.set_xlim(left=0)
         axes.set_yticks(range(len(recipes)), list(reversed(recipes.values())), fontsize=8)
         axes.tick_params(axis="y", length=0)
         _title(axes, SCENARIO[scenario])
+    picture.supxlabel("root mean squared error of the effect, 95 % interval", fontsize=9)
     _legend_above(picture, panels[0, 0])
     return picture
 
@@ -415,10 +436,10 @@ def real(frame: pd.DataFrame) -> Figure:
 
 def latency(frame: pd.DataFrame) -> Figure:
     """Seconds of updates and queries at the 99th percentile, with what is allowed."""
-    picture, panels = figure(4.8, 2.0, ncols=2, sharey=True)
+    picture, panels = figure(4.8, 2.2, ncols=2, sharey=True)
     for axes, metric, most, title in (
-        (panels[0], "seconds of an update, 99 %", 0.05, "update of 100 rows"),
-        (panels[1], "seconds of a query, 99 %", 0.25, "estimate"),
+        (panels[0], "seconds of an update, 99 %", 0.05, "update of 100 rows\n(dashed: 50 ms)"),
+        (panels[1], "seconds of a query, 99 %", 0.25, "estimate\n(dashed: 250 ms)"),
     ):
         rows = _values(frame, metric, (DESCRIBED, SHIPPED))
         for place, name in enumerate((SHIPPED, DESCRIBED)):
@@ -433,7 +454,7 @@ def latency(frame: pd.DataFrame) -> Figure:
         axes.set(xlabel="milliseconds, 99 %", ylim=(-0.6, 1.6))
         axes.set_xlim(left=0)
         axes.tick_params(axis="y", length=0)
-        _title(axes, f"{title} (dashed: allowed)")
+        _title(axes, title)
     return picture
 
 
@@ -466,8 +487,8 @@ def _shares(rows: pd.DataFrame, wanted: float, label: str) -> Figure:
                 values.mean(), place + shift, marker, color=colour, markersize=5, label=name if place == 0 else None
             )
     axes.axvline(wanted, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate(f"{wanted:g}", (wanted, 0), xycoords=("data", "axes fraction"), xytext=(-2, 2), textcoords="offset points",
-                  fontsize=8, color=QUIET, ha="right")  # fmt: skip
+    axes.text(wanted, len(scenarios) - 0.42, f"{wanted:g}", fontsize=8, color=QUIET, ha="center", va="bottom")
+    axes.set_ylim(-0.5, len(scenarios) - 0.4)
     axes.set_yticks(range(len(scenarios)), [SCENARIO[name] for name in reversed(scenarios)], fontsize=8.5)
     axes.set(xlabel=label, xlim=(-0.02, 1.02))
     axes.tick_params(axis="y", length=0)

@@ -1,0 +1,185 @@
+"""Which columns are what, fixed by the first chunk; and which rows can be used."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from upheld.effects.command.sources import Chunk
+from upheld.effects.rows import FloatArray
+
+NUMERIC_SHARE = 0.9  # of the words of a column that are numbers; then the others are mistakes
+NAME_SHARE, NAME_ROWS = (
+    0.5,
+    100,
+)  # a column of words that mostly differ, in at least so many rows, may be a name of rows
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that can be used, as `partial_fit` takes them."""
+
+    X: pd.DataFrame
+    y: FloatArray
+    treatment: pd.Series
+    timestamps: pd.Series | None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass
+class Columns:
+    """The user's columns.
+
+    Parameters
+    ----------
+    treatment, outcome, time : names; time may be None
+    covariates : names, or None for all other columns, until the first chunk shows which these are
+    words : of each covariate, whether it holds words; None before the first chunk
+    skip : whether rows that cannot be used are left out; else they are errors
+    skipped : rows left out, by the first column that was the reason
+    """
+
+    treatment: str
+    outcome: str
+    time: str | None
+    covariates: tuple[str, ...] | None
+    skip: bool
+    words: tuple[bool, ...] | None = None
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> list[str] | None:
+        """All that is read, None for every column."""
+        if self.covariates is None:
+            return None
+        return [*self.covariates, self.treatment, self.outcome, *([self.time] if self.time else [])]
+
+    def usable(self, chunk: Chunk) -> Batch:
+        """The rows of a chunk that can be used.
+
+        Raises
+        ------
+        ValueError
+            Naming the column that is missing; or, unless bad rows are skipped, column and row of the first value that is missing,
+            not finite or no number; or of a fraction among the treatments.
+        """
+        self._fix(chunk)
+        assert self.covariates is not None
+        assert self.words is not None
+        table = chunk.table
+        bad: dict[str, NDArray[np.bool_]] = {}
+        X: dict[str, Any] = {}
+        for name, words in zip(self.covariates, self.words, strict=True):
+            X[name] = table[name] if words else _numbers(table[name])
+            bad[name] = _gaps(X[name])
+        y = _numbers(table[self.outcome])
+        bad[self.outcome] = _gaps(y)
+        bad[self.treatment] = _gaps(table[self.treatment])
+        if self.time:
+            bad[self.time] = _gaps(table[self.time])
+        good = self._good(chunk, bad)
+        treatment = table[self.treatment][good]
+        self._refuse_fractions(chunk, treatment, good)
+        return Batch(
+            pd.DataFrame(X, columns=list(self.covariates))[good], y.to_numpy(float)[good], treatment,
+            table[self.time][good] if self.time else None,
+        )  # fmt: skip
+
+    def _good(self, chunk: Chunk, bad: dict[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        good = np.ones(len(chunk), dtype=bool)
+        for name, rows in bad.items():
+            reason = good & rows
+            if not reason.any():
+                continue
+            if not self.skip:
+                first = int(reason.argmax())
+                raise ValueError(
+                    f"column {name!r} is {_shown(chunk.table[name].iloc[first])} in row {chunk.first + first:,} of {chunk.source}"
+                    f" ({int(rows.sum()):,} such rows up to row {chunk.first + len(chunk) - 1:,}); mend or drop them, or pass "
+                    "--on-bad-rows skip"
+                )
+            self.skipped[name] = self.skipped.get(name, 0) + int(reason.sum())
+            good &= ~rows
+        return good
+
+    def _refuse_fractions(self, chunk: Chunk, treatment: pd.Series, good: NDArray[np.bool_]) -> None:
+        if not pd.api.types.is_float_dtype(treatment.dtype):
+            return
+        values = treatment.to_numpy(float)
+        fraction = values != np.round(values)
+        if fraction.any():
+            at = int(fraction.argmax())
+            row = chunk.first + int(np.flatnonzero(good)[at])
+            raise ValueError(
+                f"column {self.treatment!r} is {values[at]:.6g} in row {row:,} of {chunk.source}, but a continuous treatment is not "
+                "supported; code the arms as 0, 1, ... or as words"
+            )
+
+    def _fix(self, chunk: Chunk) -> None:
+        there = list(map(str, chunk.table.columns))
+        if self.covariates is None:
+            self._check_there([self.treatment, self.outcome, *([self.time] if self.time else [])], there, chunk.source)
+            taken = {self.treatment, self.outcome, self.time}
+            self.covariates = tuple(name for name in there if name not in taken)
+            if not self.covariates:
+                raise ValueError(
+                    f"{chunk.source} has no column besides treatment and outcome; there is nothing to balance"
+                )
+        self._check_there(self.wanted or [], there, chunk.source)
+        if self.words is None:
+            self.words = tuple(self._is_words(chunk.table[name], chunk.source) for name in self.covariates)
+
+    def _check_there(self, wanted: list[str], there: list[str], source: str) -> None:
+        missing = [name for name in wanted if name not in there]
+        if missing:
+            raise ValueError(f"{source} has no column {missing[0]!r}; there are {_listed(there)}")
+
+    def _is_words(self, column: pd.Series, source: str) -> bool:
+        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+            raise ValueError(
+                f"column {column.name!r} of {source} holds dates, which are no covariate; name it with --time, or list the "
+                "columns to balance with --covariates"
+            )
+        if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+            return False
+        known = column.dropna()
+        if len(known) and pd.to_numeric(known.astype(str), errors="coerce").notna().mean() >= NUMERIC_SHARE:
+            return False
+        if len(known) >= NAME_ROWS and known.nunique() > NAME_SHARE * len(known):
+            warnings.warn(
+                f"column {column.name!r} holds {known.nunique():,} different words in the first {len(column):,} rows; if it names "
+                "rows, or tells when they came, leave it out with --covariates",
+                stacklevel=2,
+            )
+        return True
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Floats; NaN for what is no number."""
+    return pd.to_numeric(column, errors="coerce").astype(float)
+
+
+def _gaps(column: pd.Series) -> NDArray[np.bool_]:
+    """What is missing, or not finite."""
+    gaps = column.isna().to_numpy(dtype=bool)
+    if pd.api.types.is_float_dtype(column.dtype):
+        gaps = gaps | ~np.isfinite(column.to_numpy(dtype=float, na_value=np.nan))
+    return gaps
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f"{value[:40]!r}, no number,"
+    return "missing" if pd.isna(value) else f"not finite ({value})"
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
