@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from isotropy_toys import WordEmbedder
+from scipy.optimize import brentq
+from scripted_model import ScriptedModel
 
 from upheld.claims import NotRun, Scale, Trial
-from upheld.isotropy import claims
+from upheld.isotropy import claims, von_neumann_entropy
 from upheld.isotropy.claims import CLAIMS, COUNTRIES, EMBEDDERS, SIGNALS, block_of
 from upheld.isotropy.data.bioworld import generate
-from upheld.isotropy.rivals import chosen
+from upheld.isotropy.evaluation import r_squared
+from upheld.isotropy.result import IsotropyWarning
+from upheld.isotropy.rivals import chosen, stand_in
+from upheld.isotropy.segments import JUDGES
+from upheld.isotropy.semantic_isotropy import SemanticIsotropy
 
 
 def trial(data: str, seed: int = 0, *, prompts: int = 6, answers: int = 5, **more) -> Trial:
@@ -79,6 +90,143 @@ def test_what_foretells_perfectly_and_what_does_not():
     assert values["perfect", "spearman"] == pytest.approx(-1)
     assert values["perfect", "R2"] == pytest.approx(1)
     assert values["constant", "R2"] == 0
+
+
+def measured(measurements) -> dict[tuple[str, str], float]:
+    return {(one.method, one.metric): one.value for one in measurements}
+
+
+def straying(prompts: int, answers: int) -> list[np.ndarray]:
+    """The last answer of prompt p strays by p steps; the others are the same."""
+    angles = np.linspace(0, np.pi / 2, prompts)
+    return [np.array([[1.0, 0.0]] * (answers - 1) + [[np.cos(a), np.sin(a)]]) for a in angles]
+
+
+def test_fewer_answers_are_drawn_at_random_and_nested(monkeypatch):
+    """The answer that tells all is the last: no first two or three answers could show anything."""
+    block, vectors = block_of(trial("biographies", answers=10)), straying(6, 10)
+    block = replace(block, factuality=np.linspace(1, 0, 6))
+    drawn = []
+
+    class Watched(SemanticIsotropy):
+        def score_samples(self, groups, **more):
+            drawn.append(np.asarray(groups))
+            return super().score_samples(groups, **more)
+
+    monkeypatch.setattr(claims, "SemanticIsotropy", Watched)
+    found = measured(claims.fewer_answers(trial("biographies"), block, vectors))
+    everything = r_squared(SemanticIsotropy().score_samples(vectors), block.factuality)
+    assert found["isotropy", "R2 with all answers"] == pytest.approx(everything)
+    assert 0 < found["isotropy", "R2 with 2 answers"] < everything
+    assert [stack.shape[1] for stack in drawn] == [n for n in claims.SUBSAMPLES for _ in range(claims.DRAWS)] + [10]
+    for fewer, more in zip(drawn, drawn[claims.DRAWS : -1], strict=False):
+        assert np.array_equal(more[:, : fewer.shape[1]], fewer)
+
+
+def test_the_figure_across_lengths_reads_as_many_prompts_of_each(monkeypatch):
+    block = block_of(trial("biographies", prompts=20))
+    vectors = straying(20, 5)
+    monkeypatch.setattr(claims, "minilm", lambda: None)
+    monkeypatch.setattr(claims, "vectors_of", lambda answers, by: vectors)
+    found = measured(claims.measure_signals(trial("biographies", prompts=20)))
+    scores = SemanticIsotropy().score_samples(vectors)
+    assert found["isotropy", "R2"] == pytest.approx(r_squared(scores, block.factuality))
+    assert found["isotropy", "R2 of the first 12"] == pytest.approx(r_squared(scores[:12], block.factuality[:12]))
+    assert found["isotropy", "R2 of the first 12"] != pytest.approx(found["isotropy", "R2"])
+
+
+class Company(WordEmbedder):
+    """A text's vector leans towards those that it is embedded with."""
+
+    def embed(self, texts, told=None):
+        vectors = super().embed(texts)
+        return vectors + vectors.mean(axis=0)
+
+
+@pytest.mark.parametrize(("embedder", "depends"), [(WordEmbedder(), False), (Company(), True)])
+def test_a_score_that_depends_on_its_company_is_found_out(embedder, depends, monkeypatch):
+    monkeypatch.setattr(claims, "minilm", lambda: embedder)
+    found = measured(claims.measure_static(trial("biographies")))
+    assert (found["isotropy", "difference alone to among others"] > 1e-6) == depends
+    assert found["isotropy", "attributes left by fit"] == 0
+
+
+def test_what_fit_leaves_behind_is_counted(monkeypatch):
+    class Fitted(SemanticIsotropy):
+        def fit(self, X=None, y=None):
+            self.mean_ = float(np.mean(y))
+            self.jitter = 1e-3
+            return self
+
+    monkeypatch.setattr(claims, "minilm", WordEmbedder)
+    monkeypatch.setattr(claims, "SemanticIsotropy", Fitted)
+    assert measured(claims.measure_static(trial("biographies")))["isotropy", "attributes left by fit"] == 2
+
+
+def test_a_jitter_that_changes_ranks_is_found_out(monkeypatch):
+    """One answer beside four, against five apart: what lies in one direction against four, where the jitter lifts those that are empty."""
+    apart = np.linalg.cholesky(np.full((5, 5), 1 - 5e-6) + 5e-6 * np.eye(5))
+
+    def beside(angle: float) -> np.ndarray:
+        return np.array([[1.0, 0.0]] * 4 + [[np.cos(angle), np.sin(angle)]])
+
+    def ahead(angle: float) -> float:
+        return von_neumann_entropy(beside(angle), jitter=0.75e-6) - von_neumann_entropy(apart, jitter=0.75e-6)
+
+    figure = ("isotropy", "rank agreement under another jitter")
+    monkeypatch.setattr(claims, "minilm", WordEmbedder)
+    for angle, agreement in ((brentq(ahead, 1e-4, 0.1), -1), (0.1, 1)):
+        monkeypatch.setattr(claims, "vectors_of", lambda answers, by, angle=angle: [beside(angle), apart])
+        assert measured(claims.measure_static(trial("biographies", prompts=2)))[figure] == pytest.approx(agreement)
+
+
+def test_the_cost_of_checking_is_a_pair_by_their_exact_number(monkeypatch):
+    """LUQ asks of every sentence whether each of the four other answers bears it out."""
+    texts = ["One is here. Two is here. Three is here."] * 2 + ["Only one."] * 3
+    monkeypatch.setattr(claims, "long_answers", lambda trial: texts)
+    monkeypatch.setattr(claims, "minilm", WordEmbedder)
+    monkeypatch.setattr(claims, "cross_encoder", lambda: None)
+    monkeypatch.setattr(stand_in, "seconds_a_pair", lambda model, *, rng, n_pairs: [0.25])
+    with pytest.warns(IsotropyWarning, match="identical"):
+        found = measured(claims.measure_cost(Trial("isotropy.cost", {}, 0, Scale.QUICK)))
+    assert found["luq, untrained base model", "model calls"] == (3 + 3 + 1 + 1 + 1) * 4
+    assert found["luq, untrained base model", "seconds"] == 36 * 0.25
+    assert found["isotropy", "model calls"] == found["segment judge", "model calls"] == 5
+    assert found["segment judge", "tokens written"] == 9 + 9 + 2 + 2 + 2
+
+
+def test_windows_moved_by_half_read_all_of_an_answer(monkeypatch):
+    """Twenty words in windows of eight: the first half window is the same in all, and what follows differs."""
+    embedder = WordEmbedder(limit=10)
+    monkeypatch.setattr(claims, "minilm", lambda: embedder)
+    words = [f"w{i}" for i in range(60)]
+    long = [" ".join([*words[:4], *words[a : a + 16]]) for a in (4, 20, 36)]
+    start, moved = claims.shifted_scores(long)
+    assert moved > 0.5
+    assert moved != pytest.approx(start, abs=1e-6)
+    assert max(len(text.split()) for text in embedder.read) == 8
+    short = [" ".join(words[a : a + 4]) for a in (0, 2, 4)]
+    assert claims.shifted_scores(short)[0] == pytest.approx(claims.shifted_scores(short)[1])
+
+
+def test_three_judges_of_one_answer_and_their_spread(monkeypatch):
+    """One wording of the judge marks all as true, one nothing, and one cannot be read."""
+
+    def reply(request) -> str:
+        system, user = (message.content for message in request.messages[:2])
+        answer = re.search(r"<answer>\n(.*)\n</answer>", user, re.DOTALL)[1]
+        marks = dict(zip((judge.text for judge in JUDGES), (1, 0, None), strict=True))
+        mark = marks[system]
+        return "I cannot." if mark is None else json.dumps([{"segment": answer, "mark": mark}])
+
+    judge = ScriptedModel(reply)
+    monkeypatch.setenv("UPHELD_JUDGE", "openai:judge@http://localhost:1/v1")
+    monkeypatch.setattr(claims, "language_model", lambda where: judge)
+    monkeypatch.setattr(claims, "minilm", lambda: WordEmbedder(limit=40))
+    found = measured(claims.measure_judge(Trial("isotropy.judge", {"attributes": 7}, 0, Scale.QUICK)))
+    assert found["segment judge", "share unlabelled"] == pytest.approx(1 / 3)
+    assert found["segment judge", "sd of an answer's factuality"] == pytest.approx(np.sqrt(0.5))
+    assert found["isotropy", "sd of the score"] > 0
 
 
 def test_rivals_of_the_rules_exist():

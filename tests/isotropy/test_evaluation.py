@@ -60,6 +60,19 @@ def test_interval_of_the_correlation_covers_the_truth():
     assert covered >= stats.binom.ppf(0.001, 300, 0.92)
 
 
+def test_the_interval_is_as_wide_as_theory_has_it():
+    """Gaussian pairs: Spearman's standard error is (1 - rho^2) sqrt((1 + rho^2 / 2) / (n - 3)) (Bonett & Wright 2000)."""
+    rng = np.random.default_rng(2)
+    n, rho = 200, 0.6
+    widths = []
+    for _ in range(20):
+        s = rng.standard_normal(n)
+        f = rho * s + np.sqrt(1 - rho**2) * rng.standard_normal(n)
+        _, low, high = foretold({"ours": s}, f, ours="ours", draws=500)["ours"].spearman
+        widths.append(high - low)
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (n - 3)), rel=0.12)
+
+
 def test_a_worse_signal_is_behind_on_the_same_resamples():
     rng = np.random.default_rng(1)
     f = rng.random(80)
