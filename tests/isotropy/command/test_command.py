@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
 import os
@@ -229,6 +230,24 @@ def test_answers_from_a_cache_are_remarked_on(answers, tmp_path, encoder):
     [row] = json.loads(done.stdout)["worst"]
     assert row["score"] == pytest.approx(0, abs=1e-9)
     assert row["odd"] is None
+
+
+def test_a_cache_that_cannot_be_used_says_how_to_do_without(answers, tmp_path, encoder):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "isotropy.sqlite").write_text("no database" * 100)
+    said = refused(answers(*RUN, "answers.jsonl", "--embedder", encoder))
+    assert said.endswith("(UPHELD_CACHE names its folder, --no-cache does without)")
+    assert answers(*RUN, "answers.jsonl", "--embedder", encoder, "--no-cache").returncode == 0
+
+
+def test_a_page_that_cannot_be_written_is_called_by_its_option(answers, tmp_path, encoder, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("upheld.report.writing.os.fsync", full)
+    said = refused(answers(*RUN, "answers.jsonl", "--embedder", encoder, "--html", "report.html"))
+    assert said == "cannot write report.html: No space left on device; name a folder of yours with --html"
+    assert files(tmp_path) == {"answers.jsonl"}
 
 
 def test_letters_that_the_embedder_lacks_are_remarked_on(answers, tmp_path, encoder):

@@ -38,6 +38,7 @@ from upheld.isotropy.rivals import Rival
 from upheld.isotropy.rivals.evidence import Need
 from upheld.isotropy.semantic_isotropy import SemanticIsotropy
 from upheld.llm import CachedModel, Embedder, LanguageModel
+from upheld.llm.cache_file import CacheError
 from upheld.llm.embedding_cache import CachedEmbedder
 from upheld.report.content import drawn, plain
 from upheld.report.writing import write_files
@@ -178,7 +179,16 @@ def _embedder(options: Options) -> Embedder:
     found = chosen(options.embedder, options.pooling)  # type: ignore[arg-type]  # `check`
     if not options.cache or options.pooling == "unmasked_mean":  # there a vector depends on what is embedded beside it
         return found
-    return CachedEmbedder(found, _cache_file(), template=options.template or "")
+    with _named_cache():
+        return CachedEmbedder(found, _cache_file(), template=options.template or "")
+
+
+@contextmanager
+def _named_cache() -> Iterator[None]:
+    try:
+        yield
+    except CacheError as error:
+        raise CacheError(f"{error} (UPHELD_CACHE names its folder, --no-cache does without)") from error
 
 
 def _cache_file() -> Path:
@@ -199,7 +209,8 @@ def _model(options: Options) -> Meter | None:
         found = Endpoint(options.model, options.endpoint, **at)
     else:
         found = language_model(options.model, **(at if options.model.startswith("openai:") else {}))
-    return Meter(CachedModel(found, _cache_file()) if options.cache else found)
+    with _named_cache():
+        return Meter(CachedModel(found, _cache_file()) if options.cache else found)
 
 
 def _asking(options: Options) -> Asking:
@@ -410,15 +421,26 @@ def write(found: Found, options: Options, progress: Progress) -> None:
     drawings = _drawings(found, options)
     if options.html is not None:
         text = _page(found, options, drawings, progress)
-        write_files(options.html.parent, {options.html.name: text})
+        with _named_option("html"):
+            write_files(options.html.parent, {options.html.name: text})
     if options.pictures is not None:
         endings = ("png", "svg")
-        write_files(
-            options.pictures,
-            {f"{name}.{ending}": drawn(figure, ending) for name, (_, figure) in drawings.items() for ending in endings},
-        )
+        contents = {
+            f"{name}.{ending}": drawn(figure, ending) for name, (_, figure) in drawings.items() for ending in endings
+        }
+        with _named_option("pictures"):
+            write_files(options.pictures, contents)
     if options.save_calibrator is not None and found.calibrator is not None:
         found.calibrator.save(options.save_calibrator)
+
+
+@contextmanager
+def _named_option(name: str) -> Iterator[None]:
+    """`write_files` calls the place of every method's results --out."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error).replace("with --out", f"with --{name}")) from error
 
 
 def _drawings(found: Found, options: Options) -> dict[str, tuple[str, Any]]:
