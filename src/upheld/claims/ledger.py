@@ -20,6 +20,7 @@ from typing import Literal
 import pandas as pd
 
 from upheld.claims.trial import Measurement, Scale, Trial, canonical
+from upheld.storage import use_write_ahead_log
 
 VERSION = 1
 PATIENCE_S = 10.0  # how long another process may hold the file; a commit takes milliseconds
@@ -94,7 +95,7 @@ class Ledger:
     def _open(self) -> None:
         if self._is_new():
             # WAL with FULL survives a power cut as well as a killed process: a commit is on the disk when it returns.
-            self._db.execute("PRAGMA journal_mode = WAL")
+            use_write_ahead_log(self._db, PATIENCE_S)
             with self._transaction():
                 if self._is_new():  # nobody else made it meanwhile
                     for statement in SCHEMA.split(";"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
+
+from upheld.storage import use_write_ahead_log
 
 Key = TypeVar("Key")
 
@@ -84,7 +85,7 @@ class CacheFile:
             db = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             try:
                 if self._is_new(db):
-                    _patiently(db, "PRAGMA journal_mode = WAL")
+                    use_write_ahead_log(db, PATIENCE_S)
                     db.execute("BEGIN IMMEDIATE")
                     if self._is_new(db):  # nobody else made it meanwhile
                         for statement in SCHEMA:
@@ -132,17 +133,3 @@ def portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     """Keys in portions that one look-up takes."""
     for start in range(0, len(keys), AT_ONCE):
         yield keys[start : start + AT_ONCE]
-
-
-def _patiently(db: sqlite3.Connection, statement: str) -> None:
-    """SQLite does not wait by itself when two processes change the journal's mode at the same moment."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            db.execute(statement)
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-        else:
-            return
