@@ -50,6 +50,60 @@ def test_what_fails_half_way_leaves_nothing(inside, tmp_path):
     assert (tmp_path / "x.csv").read_text() == "mine"
 
 
+@pytest.fixture
+def many_files(inside, monkeypatch):
+    """The worked example, as if its data were several files."""
+    import mom.command
+
+    def write_data(folder: Path) -> None:
+        assert list(folder.iterdir()) == []
+        for name in ("past.csv", "today.csv"):
+            (folder / name).write_text("value\n1\n")
+
+    monkeypatch.setattr(mom.command, "WRITES_A_FOLDER", True, raising=False)
+    monkeypatch.setattr(mom.command, "write_data", write_data)
+    return inside
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_writes_a_new_or_empty_folder(many_files, tmp_path, there):
+    if there:
+        (tmp_path / "days").mkdir()
+    done = many_files("data", "mom", "--out", "days")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("wrote days; try\n  upheld run mom days ")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["days", "past.csv", "today.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "full"], "full is there already and not empty; --out names a new folder"),
+        (
+            ["--out", "new", "--force"],
+            "--force replaces a file, and this method's data are a folder; name a new one with --out",
+        ),
+        (["--out", "full/x"], "full/x is a file; this method's data are several files, so --out names a new folder"),
+        (["--out", "no/days"], "the folder no does not exist; make it first, or name another"),
+    ],
+)
+def test_never_replaces_a_folder(many_files, tmp_path, arguments, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("mine")
+    assert refused(many_files("data", "mom", *arguments)) == message
+    assert [path.name for path in tmp_path.rglob("*")] == ["full", "x"]
+
+
+def test_a_folder_that_fails_half_way_leaves_nothing(many_files, tmp_path, monkeypatch):
+    def write_data(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise ValueError("the other half is missing")
+
+    monkeypatch.setattr("mom.command.write_data", write_data)
+    assert refused(many_files("data", "mom", "--out", "days")) == "the other half is missing"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc, where nobody may write")
 def test_a_folder_that_cannot_be_written(inside):
     sentence = refused(inside("data", "mom", "--out", "/proc/x.csv"))

@@ -8,22 +8,42 @@ from typing import Annotated
 import typer
 
 from upheld.catalog import find
-from upheld.cli.output import results, written
+from upheld.cli.output import filled, results, written
 
 
 def data(
     method: Annotated[str, typer.Argument(help="A method, as listed by upheld.")],
-    out: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write; a new folder, if the method reads several files.")
+    ],
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ) -> None:
     """Write a method's embedded data, in the format of your own files."""
     command = find(method).module("command")
+    a_folder = getattr(command, "WRITES_A_FOLDER", False)
+    if a_folder:
+        _free_folder(out, force)
+    else:
+        _free_file(out, force)
+    if not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another")
+    with (filled if a_folder else written)(out) as unfinished:
+        command.write_data(unfinished)
+    results().print(f"wrote {out}; try\n  {command.EXAMPLE.format(file=out)}", markup=False, soft_wrap=True)
+
+
+def _free_file(out: Path, force: bool) -> None:
     if out.is_dir():
         raise ValueError(f"{out} is a folder; --out names the file to write")
     if out.exists() and not force:
         raise ValueError(f"{out} is there already; name another file, or add --force to replace it")
-    if not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another")
-    with written(out) as unfinished:
-        command.write_data(unfinished)
-    results().print(f"wrote {out}; try\n  {command.EXAMPLE.format(file=out)}", markup=False, soft_wrap=True)
+
+
+def _free_folder(out: Path, force: bool) -> None:
+    """A folder is never replaced: what else lies in it may be somebody's work."""
+    if force:
+        raise ValueError("--force replaces a file, and this method's data are a folder; name a new one with --out")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; this method's data are several files, so --out names a new folder")
+    if out.is_dir() and any(out.iterdir()):
+        raise ValueError(f"{out} is there already and not empty; --out names a new folder")

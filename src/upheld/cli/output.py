@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,23 @@ def written(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def filled(path: Path) -> Iterator[Path]:
+    """A folder to fill that becomes `path`, new or empty so far, when all went well; otherwise nothing stays."""
+    unfinished = path.with_name(f".unfinished.{path.name}")
+    try:
+        shutil.rmtree(unfinished, ignore_errors=True)  # what a killed process left
+        unfinished.mkdir()
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be written ({error.strerror or error}); name a new folder in a folder of yours"
+        ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def complain(sentence: str) -> None:
