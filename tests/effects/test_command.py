@@ -17,17 +17,12 @@ import pandas as pd
 import pytest
 
 from installed import refused
-from upheld.catalog import METHODS
 from upheld.effects import StreamingBalancer
 from upheld.effects.command import EXAMPLE
 from upheld.effects.command.columns import Columns
 from upheld.effects.command.journey import MOST_POINTS, FileRead, Journey, load, save
 from upheld.effects.command.sources import Source
 from upheld.effects.data import DriftStream
-
-pytestmark = pytest.mark.skipif(
-    "effects" not in {method.name for method in METHODS}, reason="the command is not in the catalog yet"
-)
 
 RUN = ("run", "effects")
 COLUMNS = ("--treatment", "w", "--outcome", "y")
