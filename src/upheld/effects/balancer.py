@@ -13,6 +13,7 @@ from upheld.effects.coreset import LEAST_CAPACITY, Policy
 from upheld.effects.estimate import Sample
 from upheld.effects.halving import PAIRINGS, SIGNINGS
 from upheld.effects.merging import MergeableStream
+from upheld.effects.threads import on_one_thread
 
 OUTCOMES = ("pooled", "subset", "subset-xy")
 
@@ -172,6 +173,7 @@ class StreamingBalancer(MergeableStream):
         self._flush()
         return {} if self.feature_map_ is None else {label: arm.n_items for label, arm in self._arms_held().items()}
 
+    @on_one_thread
     def coreset(self) -> pd.DataFrame:
         """The open block as a small weighted table for any batch tool: covariates, arm, outcome, multiplicity, weight.
 

@@ -22,6 +22,7 @@ from upheld.effects.estimate import ESTIMANDS, LEAST_ROWS
 from upheld.effects.features import FeatureMap, draw_features
 from upheld.effects.pending import Pending, WaitingRow
 from upheld.effects.rows import NO_ID, Covariates, FloatArray, Label, Rows, joined
+from upheld.effects.threads import on_one_thread
 from upheld.effects.weights import CONSTRAINTS, LOSSES
 
 BUFFER = 64  # rows that learn_one gathers
@@ -318,6 +319,7 @@ class Intake(BaseEstimator):  # type: ignore[misc]
             )
         )  # fmt: skip
 
+    @on_one_thread
     def _take(self, rows: Rows) -> None:
         if not len(rows):
             return

@@ -14,11 +14,13 @@ from upheld.effects.blocks import (
     thinned,
 )
 from upheld.effects.stream import EffectStream
+from upheld.effects.threads import on_one_thread
 
 
 class MergeableStream(EffectStream):
     """Base of `StreamingBalancer`, `ExactMomentBalancer` and `ReservoirBalancer`."""
 
+    @on_one_thread
     def merge(self, other: Self) -> Self:
         """Both streams as one, in a new object; also ``a | b``. Neither is changed.
 

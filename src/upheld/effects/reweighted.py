@@ -19,6 +19,7 @@ from upheld.effects.balancer import StreamingBalancer
 from upheld.effects.blocks import Block
 from upheld.effects.estimate import Sample
 from upheld.effects.rows import FloatArray
+from upheld.effects.threads import on_one_thread
 
 RECIPES = ("x alone", "logistic")
 
@@ -46,6 +47,7 @@ class ReweightedBalancer(StreamingBalancer):
         self._others.append((self._block.n, self._reweigh(self._block)))
         super()._close()
 
+    @on_one_thread
     def reweighted(self) -> dict[str, float]:
         """The effect by each of `RECIPES` over the rows so far."""
         self._begin()

@@ -32,6 +32,7 @@ from upheld.effects.estimate import ESTIMANDS, LEAST_ROWS, Contrast, EffectEstim
 from upheld.effects.intake import Intake
 from upheld.effects.rows import FloatArray, Label, Rows
 from upheld.effects.sequence import fixed_factor, sequence_factor
+from upheld.effects.threads import on_one_thread
 
 CHUNK = 2048  # rows whose features are held at once
 RECENT_BLOCKS = 4
@@ -48,6 +49,7 @@ class EffectStream(Intake):
 
     # Estimates out
 
+    @on_one_thread
     def estimate(self, estimand: str | None = None, since: float | str | pd.Timestamp | None = None) -> EffectEstimate:
         """The average effect over the rows so far, with its interval.
 
@@ -78,6 +80,7 @@ class EffectStream(Intake):
             parts = parts[-RECENT_BLOCKS:]
         return self._pooled(parts, wanted, reference)
 
+    @on_one_thread
     def effect(self, X: Any) -> FloatArray:
         """Effect at given covariates by the outcome models, theta_1 . phi - theta_0 . phi: (n,), or (n, A - 1) with A > 2 arms.
 
@@ -98,6 +101,7 @@ class EffectStream(Intake):
         effects = np.column_stack([gap_0 + phi @ gap for gap_0, gap in found.values()])
         return effects[:, 0] if effects.shape[1] == 1 else effects
 
+    @on_one_thread
     def balance_table(self) -> pd.DataFrame:
         """Standardised mean differences of each covariate before and after weighting, mean over blocks, by rows."""
         self._begin()
