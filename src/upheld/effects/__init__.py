@@ -18,7 +18,8 @@ reconstruction, with additions that are named as ours.
 
 Where to look: `upheld.effects.coreset` (compression), `upheld.effects.pooling` (outcomes that survive it), `upheld.effects.weights`
 (balancing), `upheld.effects.estimate` (effect and standard error), `upheld.effects.blocks` and `upheld.effects.drift` (time),
-`upheld.effects.sequence` (looking as often as one likes), `upheld.effects.sketch` (state as bytes).
+`upheld.effects.sequence` (looking as often as one likes), `upheld.effects.sensitivity` (confounders that nobody measured),
+`upheld.effects.merging` and `upheld.effects.parallel` (streams read in parts), `upheld.effects.sketch` (state as bytes).
 """
 
 from upheld.effects.balancer import StreamingBalancer
@@ -26,6 +27,7 @@ from upheld.effects.estimate import Contrast, EffectEstimate
 from upheld.effects.exact import ExactMomentBalancer
 from upheld.effects.reservoir import ReservoirBalancer
 from upheld.effects.rows import BadRowError
+from upheld.effects.sensitivity import Sensitivity
 
 __all__ = [
     "BadRowError",
@@ -33,5 +35,6 @@ __all__ = [
     "EffectEstimate",
     "ExactMomentBalancer",
     "ReservoirBalancer",
+    "Sensitivity",
     "StreamingBalancer",
 ]

@@ -49,7 +49,7 @@ class ArmMean:
     """Mean outcome of the target had it received this arm; `reason` says why there is none.
 
     weights (N,) of the arm's items; intercept, coef (D,): theta_hat; x_mean (d,), phi_mean (D,): weighted means
-    of coordinates and features.
+    of coordinates and features; observed: whether it is the arm's mean over its own rows.
     """
 
     mean: float
@@ -64,6 +64,7 @@ class ArmMean:
     coef: FloatArray = field(default_factory=lambda: np.empty(0))
     x_mean: FloatArray = field(default_factory=lambda: np.empty(0))
     phi_mean: FloatArray = field(default_factory=lambda: np.empty(0))
+    observed: bool = False
 
 
 def refused(n: int, reason: str) -> ArmMean:
@@ -165,7 +166,7 @@ class Sample:
         q = (self.y - model(self.phi)) ** 2 if self.q is None else self.q
         return ArmMean(
             self.y_mean, float(alpha @ q) / self.n, float(self.n), 0.0, 0.0, self.n, "", alpha,
-            model.intercept, model.coef, self.x_mean, self.phi_mean,
+            model.intercept, model.coef, self.x_mean, self.phi_mean, observed=True,
         )  # fmt: skip
 
     def _outcome_models(self, target: FloatArray, lam: float) -> tuple[float, FloatArray, FloatArray]:

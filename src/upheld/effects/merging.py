@@ -125,6 +125,7 @@ class MergeableStream(EffectStream):
         self._models = self._models or theirs._models
         self._closed = thinned(sorted([*self._closed, *theirs._closed], key=lambda one: one.start))
         self._balance = self._balance.merge(theirs._balance)
+        self._bounds = self._bounds.merge(theirs._bounds)
         self._block.merge(theirs._block, self._rng)
         if isinstance(self.block_size, int) and self._block.n >= self.block_size and self._ripe():
             self._close()

@@ -29,6 +29,7 @@ from upheld.effects.features import FeatureMap
 from upheld.effects.pending import Pending, WaitingRow
 from upheld.effects.pooling import OutcomeModel, PoolingModel
 from upheld.effects.rows import Covariates, Rows
+from upheld.effects.sensitivity import Bounds
 from upheld.effects.uniform import UniformSample
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def write(balancer: StreamingBalancer) -> bytes:
         "seen": _pairs(balancer._seen), "arms": list(balancer._arms), "warm": [], "pending": _pending(balancer._pending),
         "closed": [one.state() for one in balancer._closed],
         "cusum": [[label, asdict(one)] for label, one in balancer._cusum.items()],
-        "balance_rows": _pairs(balancer._balance.rows),
+        "balance_rows": _pairs(balancer._balance.rows), "bounds": _write_bounds(balancer._bounds),
     }  # fmt: skip
     for number, part in enumerate(balancer._warm):
         header["warm"].append(_write_rows(arrays, f"warm{number}", part))
@@ -170,6 +171,7 @@ def read(kind: type[B], data: bytes) -> B:
         {label: arrays[f"balance{number}/after"] for number, label in enumerate(rows)},
         rows,
     )
+    balancer._bounds = _read_bounds(header["bounds"])
     balancer._models = {label: (gap, arrays[f"model{number}"]) for number, (label, gap) in enumerate(header["models"])}
     if "profile" in header:
         balancer._profile = _read_profile(arrays, header["profile"])
@@ -184,6 +186,21 @@ def read(kind: type[B], data: bytes) -> B:
 def _pairs(by_arm: dict[Any, Any]) -> list[list[Any]]:
     """Arms can be numbers, keys of JSON cannot."""
     return [[label, value] for label, value in by_arm.items()]
+
+
+def _write_bounds(bounds: Bounds) -> Header:
+    arms = [
+        [label, rows, bounds.low[label].tolist(), bounds.high[label].tolist()] for label, rows in bounds.rows.items()
+    ]
+    return {"arms": arms, "squares": bounds.squares, "degrees": bounds.degrees}
+
+
+def _read_bounds(state: Header) -> Bounds:
+    arms = state["arms"]
+    return Bounds(
+        {label: np.array(low) for label, _, low, _ in arms}, {label: np.array(high) for label, *_, high in arms},
+        {label: rows for label, rows, *_ in arms}, state["squares"], state["degrees"],
+    )  # fmt: skip
 
 
 def _pending(pending: Pending) -> Header:

@@ -31,6 +31,7 @@ from upheld.effects.drift import ALARM_P, Cusum, Profile, profile, shift_p_value
 from upheld.effects.estimate import ESTIMANDS, LEAST_ROWS, Contrast, EffectEstimate, Recipe
 from upheld.effects.intake import Intake
 from upheld.effects.rows import FloatArray, Label, Rows
+from upheld.effects.sensitivity import Bounds, Sensitivity
 from upheld.effects.sequence import fixed_factor, sequence_factor
 from upheld.effects.threads import on_one_thread
 
@@ -114,6 +115,23 @@ class EffectStream(Intake):
             balance = balance.plus(self._block, self._open_estimate(self.estimand), reference)
         return balance.table(self.encoding_.columns, reference)
 
+    @on_one_thread
+    def sensitivity(self) -> tuple[Sensitivity, ...]:
+        """How strong a confounder that was not measured would have to be to change each arm's effect over the rows so far.
+
+        Raises
+        ------
+        ValueError
+            Before the warm-up is complete.
+        """
+        estimate = self.estimate()
+        if self.feature_map_ is None:
+            raise ValueError(f"the first {self.warmup} rows are not complete ({self.n_seen_} so far); give more rows")
+        bounds = self._bounds
+        if self._block.n:
+            bounds = bounds.plus(self._block, self._open_estimate(self.estimand), self._reference(), self.augment)
+        return tuple(bounds.sensitivity(contrast) for contrast in estimate.contrasts)
+
     @property
     def blocks_(self) -> pd.DataFrame:
         """Closed blocks: rows, effect, standard error, and p-values of no shift since the block before."""
@@ -130,7 +148,7 @@ class EffectStream(Intake):
             return held
         held += self.feature_map_.frequencies.nbytes + self._block.nbytes + sum(one.nbytes for one in self._closed)
         held += self._profile.nbytes if self._profile is not None else 0
-        held += sum(gap.nbytes for _, gap in self._models.values())
+        held += sum(gap.nbytes for _, gap in self._models.values()) + self._bounds.nbytes
         return held + sum(array.nbytes for array in (*self._balance.before.values(), *self._balance.after.values()))
 
     # From rows to blocks
@@ -140,6 +158,7 @@ class EffectStream(Intake):
         self._profile: Profile | None = None
         self._cusum: dict[Label, Cusum] = {}
         self._balance = Balance()
+        self._bounds = Bounds()
         self._models: dict[Label, tuple[float, FloatArray]] = {}
 
     def _open_block(self) -> None:
@@ -201,6 +220,7 @@ class EffectStream(Intake):
         closed = ClosedBlock.of(block, estimate, reference)
         self._watch(block, estimate, closed)
         self._balance = self._balance.plus(block, estimate, reference)
+        self._bounds = self._bounds.plus(block, estimate, reference, self.augment)
         self._models = estimate.models() or self._models
         self._closed = thinned([*self._closed, closed])
         self._block = self._new_block()
