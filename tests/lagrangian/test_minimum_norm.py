@@ -43,3 +43,28 @@ def test_on_a_gap_it_is_what_a_convex_solver_finds(knapsack_columns):
     floor = [cp.sum(pi) + cp.sum(w) >= found.u_star - RELATIVE * (1 + abs(found.u_star)), pi <= 400]
     shortest = np.sqrt(cp.Problem(cp.Minimize(cp.sum_squares(pi)), planes + floor).solve(cp.CLARABEL))
     assert np.linalg.norm(found.pi) == pytest.approx(shortest, rel=1e-5)
+
+
+@pytest.mark.parametrize("cost", ["piecewise", "quadratic"])
+def test_on_unit_commitment_it_is_optimal_and_the_shortest(cost):
+    """Thousands of pieces, or none: the point is in the set, and no cut of u allows a shorter one (cuts taken elsewhere)."""
+    P = data.ten_unit_day(cost=cost)
+    box = box_of(P, 60.0)
+    found = minimum_norm_maximiser(P, box, Budget(2000))
+    tau = RELATIVE * (1 + abs(found.u_star))
+    assert P.oracle(found.pi).u == pytest.approx(found.u_star - found.shortfall, abs=1e-6)
+    assert found.shortfall <= 1.02 * tau
+    assert found.longer <= 1e-3 * np.linalg.norm(found.pi)
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # shorter points near it are not optimal
+        pi = box.clip(found.pi + rng.normal(0, 0.05, P.n_rows))
+        pi *= (1 - 1e-6) * (np.linalg.norm(found.pi) - found.longer) / np.linalg.norm(pi)
+        assert P.oracle(pi).u < found.u_star - tau
+
+
+def test_a_spent_budget_leaves_an_optimal_point():
+    P = data.ten_unit_day(cost="piecewise")
+    found = minimum_norm_maximiser(P, box_of(P, 60.0), Budget(250))
+    assert found.shortfall <= 1.02 * RELATIVE * (1 + abs(found.u_star))
+    assert found.longer >= 0
+    assert found.calls <= 500

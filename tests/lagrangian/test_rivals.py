@@ -9,14 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-from upheld.lagrangian import ERMMultipliers, data
+from upheld.lagrangian import data
 from upheld.lagrangian.families import GAP, HardFamily, MultiKnapsack, UnitCommitment
 from upheld.lagrangian.rivals import (
     GRID,
     STARTS,
     LastOptimum,
     OwnOptimum,
-    PooledERM,
     RandomStart,
     TunedSGA,
     aim,
@@ -219,15 +218,6 @@ def test_tuning_repairs_a_step_that_barely_moves():
     published = paper_sga(20_000.0).fit(past)
     assert np.mean([P.oracle(tuned.predict(P)).u for P in past]) > published.score(past) + 10
     assert tuned.factor_ in GRID
-
-
-def test_pooled_erm_finds_the_same_maximum():
-    past = gaps(12)
-    ours, theirs = PooledERM(pi_max=300.0).fit(past), ERMMultipliers(pi_max=300.0).fit(past)
-    assert ours.value_ == pytest.approx(theirs.value_, rel=3e-6)
-    assert ours.upper_ >= theirs.value_ - 1e-9
-    majority = PooledERM(pi_max=1.0).fit([HardFamily([c]) for c in (0.75, 0.75, 0.25)])
-    assert majority.multipliers_ == pytest.approx([0.75], abs=1e-4)
 
 
 def test_no_heavy_import_at_the_door():

@@ -21,6 +21,8 @@ from upheld.lagrangian import bounds, data, families
 from upheld.lagrangian.ascent import Budget, DualResult
 from upheld.lagrangian.bounds import sample_size
 from upheld.lagrangian.branch_and_bound import ObjectiveCut, Solution, root_bound_cut, solve
+from upheld.lagrangian.contextual import ContextualMultipliers
+from upheld.lagrangian.drift import DriftAlarm
 from upheld.lagrangian.dual import maximise_dual
 from upheld.lagrangian.instance import CoupledMILP
 from upheld.lagrangian.learners import ERMMultipliers, SGAMultipliers, WarmStartMultipliers
@@ -28,7 +30,9 @@ from upheld.lagrangian.oracles import DualEval, Infeasible, Instance, dual_value
 
 __all__ = [
     "Budget",
+    "ContextualMultipliers",
     "CoupledMILP",
+    "DriftAlarm",
     "DualEval",
     "DualResult",
     "ERMMultipliers",

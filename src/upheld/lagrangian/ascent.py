@@ -48,29 +48,15 @@ class Budget:
     seconds: float = np.inf
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """One oracle pass: the value, a supergradient, and those of the groups whose mean they are."""
-
-    answer: DualEval
-    values: np.ndarray
-    gradients: np.ndarray
+def evaluator(P: Instance, n_jobs: int = 1) -> Callable[[np.ndarray], DualEval]:
+    """The oracle of one instance."""
+    return lambda pi: P.oracle(pi, n_jobs=n_jobs)
 
 
-def evaluator(P: Instance, n_jobs: int = 1) -> Callable[[np.ndarray], Evaluation]:
-    """The oracle of one instance: one group."""
+def mean_evaluator(instances: Sequence[Instance], n_jobs: int = 1) -> Callable[[np.ndarray], DualEval]:
+    """U_N(pi) = mean_i u(pi, P_i), instances in parallel; without a minimiser."""
 
-    def evaluate(pi: np.ndarray) -> Evaluation:
-        answer = P.oracle(pi, n_jobs=n_jobs)
-        return Evaluation(answer, np.array([answer.u]), answer.g[None])
-
-    return evaluate
-
-
-def mean_evaluator(instances: Sequence[Instance], n_jobs: int = 1) -> Callable[[np.ndarray], Evaluation]:
-    """U_N(pi) = mean_i u(pi, P_i), instances in parallel; one group an instance."""
-
-    def evaluate(pi: np.ndarray) -> Evaluation:
+    def evaluate(pi: np.ndarray) -> DualEval:
         values, gradients = np.empty(len(instances)), np.empty((len(instances), pi.size))
         exact = np.empty(len(instances), dtype=bool)
 
@@ -80,8 +66,7 @@ def mean_evaluator(instances: Sequence[Instance], n_jobs: int = 1) -> Callable[[
                 values[i], gradients[i], exact[i] = answer.u, answer.g, answer.exact
 
         shared(work, len(instances), n_jobs)
-        answer = DualEval(float(values.mean()), gradients.mean(axis=0), np.empty(0), bool(exact.all()))
-        return Evaluation(answer, values, gradients)
+        return DualEval(float(values.mean()), gradients.mean(axis=0), np.empty(0), bool(exact.all()))
 
     return evaluate
 
@@ -89,7 +74,7 @@ def mean_evaluator(instances: Sequence[Instance], n_jobs: int = 1) -> Callable[[
 class Search:
     """Calls the oracle, keeps the best point and the history, and says when the budget is spent."""
 
-    def __init__(self, evaluate: Callable[[np.ndarray], Evaluation], budget: Budget) -> None:
+    def __init__(self, evaluate: Callable[[np.ndarray], DualEval], budget: Budget) -> None:
         self._evaluate, self.budget, self._begin = evaluate, budget, time.perf_counter()
         self.u: list[float] = []
         self.g_norm: list[float] = []
@@ -97,13 +82,13 @@ class Search:
         self.best: DualEval | None = None
         self.best_pi = np.empty(0)
 
-    def __call__(self, pi: np.ndarray) -> Evaluation:
+    def __call__(self, pi: np.ndarray) -> DualEval:
         found = self._evaluate(pi)
-        self.u.append(found.answer.u)
-        self.g_norm.append(float(np.linalg.norm(found.answer.g)))
+        self.u.append(found.u)
+        self.g_norm.append(float(np.linalg.norm(found.g)))
         self.seconds.append(time.perf_counter() - self._begin)
-        if self.best is None or found.answer.u > self.best.u:
-            self.best, self.best_pi = found.answer, pi.copy()
+        if self.best is None or found.u > self.best.u:
+            self.best, self.best_pi = found, pi.copy()
         return found
 
     @property

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from upheld.lagrangian.ascent import Box, Budget, Evaluation, Search, evaluator
+from upheld.lagrangian.ascent import Box, Budget, Search, evaluator
 from upheld.lagrangian.highs import solver
-from upheld.lagrangian.oracles import FREE, Infeasible, Instance, inside
+from upheld.lagrangian.oracles import FREE, DualEval, Infeasible, Instance, inside
 from upheld.lagrangian.repair import Incumbent, leaf, repair
 from upheld.lagrangian.subgradient import Target, polyak
 
@@ -127,9 +127,8 @@ class _Bounded:
 def _bound(P: Instance, node: _Node, ub: float, steps: int) -> _Bounded:
     """The best u of at most `steps` subgradient steps, stopped as soon as the node is pruned."""
 
-    def evaluate(pi: np.ndarray) -> Evaluation:
-        answer = P.oracle(pi, fixed=node.fixed)
-        return Evaluation(answer, np.array([answer.u]), answer.g[None])
+    def evaluate(pi: np.ndarray) -> DualEval:
+        return P.oracle(pi, fixed=node.fixed)
 
     search = _PrunedSearch(evaluate, Budget(calls=steps), lambda u: pruned(P, u, ub))
     box = Box(np.where(P.equality, -np.inf, 0.0), np.full(P.n_rows, np.inf))
@@ -142,7 +141,7 @@ def _bound(P: Instance, node: _Node, ub: float, steps: int) -> _Bounded:
 
 class _PrunedSearch(Search):
     def __init__(
-        self, evaluate: Callable[[np.ndarray], Evaluation], budget: Budget, enough: Callable[[float], bool]
+        self, evaluate: Callable[[np.ndarray], DualEval], budget: Budget, enough: Callable[[float], bool]
     ) -> None:
         super().__init__(evaluate, budget)
         self._enough = enough

@@ -43,11 +43,10 @@ from upheld.lagrangian.dual import maximise_dual
 from upheld.lagrangian.families import HardFamily, MultiKnapsack, UnitCommitment
 from upheld.lagrangian.hard_family import MU, SIGMA, excess, learn
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.learners import MultiplierLearner, SGAMultipliers
+from upheld.lagrangian.learners import ERMMultipliers, MultiplierLearner, SGAMultipliers
 from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.rivals import (
     STARTS,
-    PooledERM,
     Start,
     TunedSGA,
     aim,
@@ -206,8 +205,8 @@ def measure_real(trial: Trial) -> Iterator[Measurement]:
     instances = draws(trial, PILOT + HELD_OUT + n, ignoring=("n",))
     pilot, test, past = instances[:PILOT], instances[PILOT : PILOT + HELD_OUT], instances[PILOT + HELD_OUT :]
     end = largest_multiplier(pilot)
-    best = PooledERM(pi_max=end).fit(test)
-    erm, sga = PooledERM(pi_max=end).fit(past), paper_sga(end).fit(past)
+    best = ERMMultipliers(pi_max=end).fit(test)
+    erm, sga = ERMMultipliers(pi_max=end).fit(past), paper_sga(end).fit(past)
     learned: dict[str, Start] = {
         "ERM": erm, "SGA": sga, "SGA, tuned": TunedSGA(end).fit(past), "SGA, default": SGAMultipliers(pi_max=end).fit(past),
     }  # fmt: skip

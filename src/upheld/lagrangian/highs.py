@@ -1,4 +1,4 @@
-"""Models for HiGHS, built from arrays: linear, mixed-integer and convex quadratic programs, one thread each, silent."""
+"""Models for HiGHS, built from arrays: linear and mixed-integer programs, one thread each, silent."""
 
 from __future__ import annotations
 
@@ -85,30 +85,3 @@ def solver(lp: highspy.HighsLp, **options: float | str | bool) -> highspy.Highs:
     if h.passModel(lp) == highspy.HighsStatus.kError:
         raise ValueError("HiGHS refuses the model: a bound, a cost or a coefficient is beyond what it takes")
     return h
-
-
-def project(
-    centre: np.ndarray, rows: Sparse, at_least: np.ndarray, lb: np.ndarray, ub: np.ndarray
-) -> np.ndarray | None:
-    """The point of {rows z >= at_least, lb <= z <= ub} nearest to `centre`, or None where HiGHS finds none.
-
-    Only the first ``centre.size`` coordinates of z count for the distance; the others are free to help feasibility.
-    """
-    import highspy
-
-    near, n = centre.size, rows.shape[1]
-    lp = linear_program(
-        np.r_[-centre, np.zeros(n - near)], rows, at_least, np.full(at_least.size, np.inf), lb, ub
-    )  # ||z - centre||^2 / 2 without its constant
-    hessian = highspy.HighsHessian()
-    hessian.dim_, hessian.format_ = n, highspy.HessianFormat.kTriangular
-    hessian.start_ = np.minimum(np.arange(n + 1), near).astype(np.int32)
-    hessian.index_, hessian.value_ = np.arange(near, dtype=np.int32), np.ones(near)
-    model = highspy.HighsModel()
-    model.lp_, model.hessian_ = lp, hessian
-    h = quiet(time_limit=10.0)
-    h.passModel(model)
-    h.run()
-    if h.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    return np.asarray(np.clip(np.asarray(h.getSolution().col_value), lb, ub)[:near])

@@ -43,7 +43,7 @@ def polyak(search: Search, start: np.ndarray, box: Box, target: Target, theta: f
     best: DualEval | None = None
     while True:
         before = search.top
-        answer = search(pi).answer
+        answer = search(pi)
         best = answer if best is None or answer.u > best.u else best
         stalls = 0 if answer.u > before + PROGRESS * (1 + abs(answer.u)) else stalls + 1
         direction = _inward(answer.g, pi, box)
@@ -64,7 +64,7 @@ def polyak(search: Search, start: np.ndarray, box: Box, target: Target, theta: f
 
 def volume(search: Search, start: np.ndarray, box: Box, target: Target, theta: float = 1.0) -> DualResult:
     """The volume algorithm from `start`; its x_average is the method's own primal estimate."""
-    best = answer = search(start).answer
+    best = answer = search(start)
     x_average, g_average, stalls = answer.x, answer.g, 0
     while True:
         direction = _inward(g_average, search.best_pi, box)
@@ -79,7 +79,7 @@ def volume(search: Search, start: np.ndarray, box: Box, target: Target, theta: f
         if search.spent or step == 0.0 or theta < SHORTEST:
             return result(search, x_average, np.inf, False)
         before = search.top
-        answer = search(box.clip(search.best_pi + step * direction)).answer
+        answer = search(box.clip(search.best_pi + step * direction))
         x_average, g_average = 0.9 * x_average + 0.1 * answer.x, 0.9 * g_average + 0.1 * answer.g
         best = answer if answer.u > before else best
         if answer.u > before + PROGRESS * (1 + abs(before)):

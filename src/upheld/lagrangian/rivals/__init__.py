@@ -18,7 +18,6 @@ from upheld.lagrangian.rivals.starts import (
     LastOptimum,
     OwnLPDual,
     OwnOptimum,
-    PooledERM,
     RandomStart,
     Start,
     TunedSGA,
@@ -28,7 +27,7 @@ from upheld.lagrangian.rivals.starts import (
 )
 
 __all__ = [
-    "GRID", "STARTS", "Ascent", "LPDuals", "LastOptimum", "OwnLPDual", "OwnOptimum", "PooledERM", "RandomStart", "SolverBound", "Start",
+    "GRID", "STARTS", "Ascent", "LPDuals", "LastOptimum", "OwnLPDual", "OwnOptimum", "RandomStart", "SolverBound", "Start",
     "TunedSGA", "ZeroStart", "aim", "ascend", "best_factor", "cp_sat", "highs_duals", "highs_root", "largest_multiplier",
     "ortools_duals", "paper_sga", "textbook_commitment", "tuned_theta",
 ]  # fmt: skip

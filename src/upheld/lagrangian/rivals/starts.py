@@ -11,10 +11,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from upheld.lagrangian.ascent import Budget, Search, box_of, mean_evaluator
-from upheld.lagrangian.bundle import CutModel, level_bundle
+from upheld.lagrangian.ascent import Budget, box_of
 from upheld.lagrangian.contextual import ContextualMultipliers
-from upheld.lagrangian.learners import TIMES_LP, ERMMultipliers, SGAMultipliers, WarmStartMultipliers, _aggregated
+from upheld.lagrangian.learners import TIMES_LP, ERMMultipliers, SGAMultipliers, WarmStartMultipliers
 from upheld.lagrangian.minimum_norm import minimum_norm_maximiser
 from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.rivals.ascents import best_factor
@@ -127,23 +126,6 @@ def paper_sga(pi_max: float, *, scale: float = 1.0) -> SGAMultipliers:
     return SGAMultipliers(pi_max=pi_max, init="zero", step="theory", average="uniform", scale=scale)
 
 
-class PooledERM(ERMMultipliers):
-    """ERM with one cut a pass, however few the instances.
-
-    Same objective and tolerance as its parent, which keeps a cut an instance up to 50 of them; the quadratic programs of that
-    many groups take HiGHS minutes where there are 48 rows, while one cut a pass is done in half a second.
-    """
-
-    def _solution(self) -> tuple[np.ndarray, float, float]:
-        self._check_fitted()
-        if self._solved is None:
-            box = box_of(self._first, self.pi_max_)
-            search = Search(_aggregated(mean_evaluator(self._past, self.n_jobs)), Budget(calls=self.passes))
-            found = level_bundle(search, box.clip(np.zeros(self._first.n_rows)), CutModel(box), self.tolerance)
-            self._solved = (found.pi, found.u, found.upper)
-        return self._solved
-
-
 STARTS: dict[str, Callable[[float, np.random.Generator], Start]] = {
     "zero": lambda pi_max, rng: ZeroStart(),
     "random": lambda pi_max, rng: RandomStart(pi_max, rng),
@@ -154,7 +136,7 @@ STARTS: dict[str, Callable[[float, np.random.Generator], Start]] = {
     "SGA": lambda pi_max, rng: paper_sga(pi_max),
     "SGA, tuned": lambda pi_max, rng: TunedSGA(pi_max),
     "SGA, default": lambda pi_max, rng: SGAMultipliers(pi_max=pi_max),
-    "ERM": lambda pi_max, rng: PooledERM(pi_max=pi_max),
+    "ERM": lambda pi_max, rng: ERMMultipliers(pi_max=pi_max),
     "contextual": lambda pi_max, rng: ContextualMultipliers(pi_max=pi_max, random_state=int(rng.integers(2**31))),
     "own optimum": lambda pi_max, rng: OwnOptimum(pi_max),
 }
