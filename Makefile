@@ -1,6 +1,6 @@
 # make check    sets itself up, measures the quick scale of every method, prints the verdicts, writes report/index.html
 # make test     sets itself up and passes the tests
-# make verdicts measures anew what changed and rewrites verdicts/quick.json and the README's table
+# make verdicts measures anew what changed and rewrites verdicts/quick.json, verdicts/quick.md and the README's table
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,7 +17,7 @@ test: setup
 
 verdicts: setup
 	$(BIN)/upheld check --scale quick --save verdicts/quick.json
-	$(BIN)/python scripts/readme_table.py
+	$(BIN)/python scripts/show_verdicts.py
 
 lint: setup
 	$(BIN)/ruff check .

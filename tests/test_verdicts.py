@@ -7,24 +7,25 @@ import json
 from pathlib import Path
 
 from upheld.catalog import METHODS
-from upheld.report.export import markdown_table
+from upheld.report.export import markdown_claims, markdown_table
 
 ROOT = Path(__file__).parent.parent
 VERDICTS = json.loads((ROOT / "verdicts/quick.json").read_text(encoding="utf-8"))
 
 
-def readme_table():
-    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "scripts/readme_table.py")
+def show_verdicts():
+    spec = importlib.util.spec_from_file_location("show_verdicts", ROOT / "scripts/show_verdicts.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_readme_shows_the_committed_verdicts():
+def test_readme_and_page_show_the_committed_verdicts():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme_table().with_table(readme, markdown_table(VERDICTS)) == readme, (
-        "run make verdicts and commit the README"
-    )
+    page = (ROOT / "verdicts/quick.md").read_text(encoding="utf-8")
+    mend = "run make verdicts and commit README.md and verdicts/quick.md"
+    assert show_verdicts().with_table(readme, markdown_table(VERDICTS)) == readme, mend
+    assert show_verdicts().page(markdown_claims(VERDICTS)) == page, mend
 
 
 def test_every_claim_of_every_method_has_a_committed_verdict_and_no_other():

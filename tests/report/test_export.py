@@ -4,14 +4,14 @@ import copy
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from report_toys import HOSTILE
 
 from upheld.claims import Finding, Outcome
-from upheld.report.export import SCHEMA, json_text, markdown_table, verdicts_json
+from upheld.report.export import SCHEMA, json_text, markdown_claims, markdown_table, verdicts_json
 from upheld.report.results import MethodResults
 
 
@@ -104,11 +104,12 @@ def test_the_border_keeps_its_digits(results: Sequence[MethodResults]) -> None:
     assert first_finding(with_finding(results, region=(0.0123456, math.inf)))["region"][0] == 0.0123456
 
 
-# -- the README's table
+# -- the README's table and the page of claims
 
 
-def test_the_table_is_made_of_the_document_alone(doc: dict[str, Any]) -> None:
-    assert markdown_table(json.loads(json_text(doc))) == markdown_table(doc)
+@pytest.mark.parametrize("shown", [markdown_table, markdown_claims])
+def test_it_is_made_of_the_document_alone(doc: dict[str, Any], shown: Callable[[Any], str]) -> None:
+    assert shown(json.loads(json_text(doc))) == shown(doc)
 
 
 def test_the_table_counts_the_authors_claims_and_ours_apart(doc: dict[str, Any]) -> None:
@@ -126,7 +127,7 @@ def test_the_table_counts_the_authors_claims_and_ours_apart(doc: dict[str, Any])
 
 
 def test_one_line_a_claim_with_its_estimate(doc: dict[str, Any]) -> None:
-    lines = [line for line in markdown_table(doc).splitlines() if line.startswith("- ")]
+    lines = [line for line in markdown_claims(doc).splitlines() if line.startswith("- ")]
     assert len(lines) == 16
     rate = next(line for line in lines if "square root" in line)
     assert rate.startswith("- ✓ **upheld**: ")
@@ -135,10 +136,10 @@ def test_one_line_a_claim_with_its_estimate(doc: dict[str, Any]) -> None:
     assert "needs the clinic's table" in absent
 
 
-def test_the_table_says_what_the_verdicts_say(doc: dict[str, Any]) -> None:
+def test_the_lines_say_what_the_verdicts_say(doc: dict[str, Any]) -> None:
     changed = copy.deepcopy(doc)
     claim_of(changed, "toymethod.rate")["outcome"] = "not upheld"
-    assert "✗ **not upheld**: its error falls as the square root" in markdown_table(changed)
+    assert "✗ **not upheld**: its error falls as the square root" in markdown_claims(changed)
 
 
 def test_names_cannot_break_the_table(results: Sequence[MethodResults]) -> None:
@@ -148,6 +149,7 @@ def test_names_cannot_break_the_table(results: Sequence[MethodResults]) -> None:
     assert "a \\| b \\# c \\`d\\` \\[e\\](http://f)" in first
 
 
-def test_another_schema_is_refused() -> None:
+@pytest.mark.parametrize("shown", [markdown_table, markdown_claims])
+def test_another_schema_is_refused(shown: Callable[[Any], str]) -> None:
     with pytest.raises(ValueError, match=r"'upheld.verdicts/9', not 'upheld.verdicts/1'"):
-        markdown_table({"schema": "upheld.verdicts/9", "methods": []})
+        shown({"schema": "upheld.verdicts/9", "methods": []})

@@ -112,21 +112,18 @@ def _rounded(value: float, digits: int = DIGITS) -> float | str | None:
     return 0.0 if abs(value) < NOISE else float(f"{value:.{digits - 1}e}")
 
 
-# -- the README's table, from the document alone
+# -- what the repository shows of the committed verdicts, from the document alone
 
 
 def markdown_table(doc: Mapping[str, Any]) -> str:
-    """How many claims of each method hold, then one line a claim.
+    """How many claims of each method hold.
 
     Raises
     ------
     ValueError
         If the document is of another schema.
     """
-    if doc.get("schema") != SCHEMA:
-        raise ValueError(
-            f"these verdicts have the schema {doc.get('schema')!r}, not {SCHEMA!r}; write them again with: upheld report"
-        )
+    _of_this_schema(doc)
     outcomes = [str(outcome) for outcome in Outcome]
     lines = [_row(["method", "", *outcomes]), _row(["---", "---", *["---:"] * len(outcomes)])]
     for method in doc["methods"]:
@@ -135,10 +132,35 @@ def markdown_table(doc: Mapping[str, Any]) -> str:
             if sum(counts.values()):
                 name = f"**{_plain(method['name'])}**: {_plain(method['title'])}" if whose == "authors" else ""
                 lines.append(_row([name, words, *[str(counts[outcome] or "") for outcome in outcomes]]))
-    for method in doc["methods"]:
-        lines += ["", f"**{_plain(method['name'])}** at {_plain(method['scale'])} scale", ""]
-        lines += [_line(claim) for claim in method["claims"]]
     return "\n".join(lines) + "\n"
+
+
+def markdown_claims(doc: Mapping[str, Any]) -> str:
+    """A heading a method, and a line a claim: its verdict and the figures that decided it.
+
+    Raises
+    ------
+    ValueError
+        If the document is of another schema.
+    """
+    _of_this_schema(doc)
+    lines: list[str] = []
+    for method in doc["methods"]:
+        lines += [
+            f"## {_plain(method['name'])}",
+            "",
+            f"{_plain(method['title'])}, at {_plain(method['scale'])} scale",
+            "",
+        ]
+        lines += [*(_line(claim) for claim in method["claims"]), ""]
+    return "\n".join(lines)
+
+
+def _of_this_schema(doc: Mapping[str, Any]) -> None:
+    if doc.get("schema") != SCHEMA:
+        raise ValueError(
+            f"these verdicts have the schema {doc.get('schema')!r}, not {SCHEMA!r}; write them again with: upheld report"
+        )
 
 
 def _row(cells: Iterable[str]) -> str:
