@@ -1,4 +1,4 @@
-"""A stream in four parts, merged: equal to one pass in counts and target mean, and what is compressed in distribution."""
+"""A stream in four parts, merged: equal to one pass in counts and target mean, and as good in what is compressed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def both_ways(outcomes: str, seeds: int) -> tuple[np.ndarray, np.ndarray, float]
     return np.array([e.ate for e in merged]), np.array([e.ate for e in one]), float(np.mean([e.se for e in one]))
 
 
-def test_what_is_compressed_is_that_of_one_pass_in_distribution():
+def test_subset_coresets_are_as_good_as_those_of_one_pass():
     merged, one, _ = both_ways("subset", 16)
     gap = merged - one
     assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(len(gap))
@@ -61,7 +61,7 @@ def test_what_is_compressed_is_that_of_one_pass_in_distribution():
 
 
 def test_pooled_outcomes_differ_by_less_than_a_standard_error():
-    """Residuals are pooled under each part's own outcome model: close to one pass, not equal to it in distribution."""
+    """Residuals are pooled under each part's own outcome model: near one pass, not the same."""
     merged, one, se = both_ways("pooled", 12)
     assert abs((merged - one).mean()) < se
 

@@ -255,7 +255,7 @@ def seconds(frame: pd.DataFrame) -> Figure:
     _slope_line(axes, lengths, start, 1.0, "in proportion")
     _log_axes(axes, lengths)
     axes.set(xlabel="rows of the stream", ylabel="seconds of process time")
-    _legend_above(picture, axes)
+    _legend_above(picture, axes, 3)
     return picture
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import platform
 from dataclasses import asdict
 from typing import Any
@@ -76,6 +77,9 @@ def run_document(
         "refused": {str(one.arm): in_words(one.reason) for one in estimate.contrasts if one.reason},
         "difference_in_means": {str(label): gap for label, gap in journey.differences().items()},
         "beside": {name: _beside(other) for name, other in beside.items()},
+        "sensitivity": []
+        if balancer.feature_map_ is None
+        else [_finite(one.state()) for one in balancer.sensitivity()],
         "balance": records(balancer.balance_table()),
         "blocks": {
             "closed": int(balancer.blocks_["block"].nunique()),
@@ -83,6 +87,15 @@ def run_document(
         },
         "estimates": [asdict(one) for one in journey.way],
     }
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinity, which JSON lacks, as null."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _closed_rows(balancer: StreamingBalancer) -> int:

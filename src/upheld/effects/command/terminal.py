@@ -54,6 +54,9 @@ class Terminal:
         self.say("")
         for one in estimate.contrasts:
             self.say(_effect(one, estimate, document))
+        for found in document["sensitivity"]:
+            if found["e_value"] is not None:
+                self.say(_unmeasured(found, many=len(estimate.contrasts) > 1))
         for name, count in document["skipped"].items():
             self.say(f"Left out: {count:,} row{'s' * (count > 1)} whose {name} could not be used.")
         if document["beside"]:
@@ -94,6 +97,22 @@ def _effect(one: Any, estimate: EffectEstimate, document: Mapping[str, Any]) -> 
     return (
         f"{what}: {one.ate:.4g}, {estimate.level:.0%} interval {one.ci_low:.4g} to {one.ci_high:.4g}{plain}."
         f"\nThe interval has no term for what compression can hide at worst, {estimate.compression_allowance:.2g}."
+    )
+
+
+def _unmeasured(found: Mapping[str, Any], many: bool) -> str:
+    """What a confounder that is in no column would have to do."""
+    bounds = found["bounds"]
+    if bounds[0]["low"] is None:
+        factor = "no known size"  # weights of either sign bound nothing
+    elif found["tipping"] is None:
+        factor = f"more than {bounds[-1]['factor']:g}"
+    else:
+        factor = f"{found['tipping']:.2g}"
+    whose = f"the effect of {found['arm']}" if many else "the effect"
+    return (
+        f"To explain {whose} away, a confounder that is in no column would have to put weights off by a factor of {factor} (E-value "
+        f"{found['e_value']:.1f}; {found['e_value_interval']:.1f} to bring 0 into the interval)."
     )
 
 
