@@ -44,6 +44,7 @@ from upheld.isotropy.data import bioworld, load_countries
 from upheld.isotropy.data.files import read_responses
 from upheld.isotropy.data.responses import Responses
 from upheld.isotropy.embedding import embed
+from upheld.isotropy.entropy import span_coordinates
 from upheld.isotropy.evaluation import r_squared, screening_lift, spearman
 from upheld.isotropy.groups import checked
 from upheld.isotropy.rivals import chosen, race
@@ -231,7 +232,7 @@ def foretelling(found: Mapping[str, FloatArray], factuality: FloatArray) -> Iter
 
 def fewer_answers(trial: Trial, block: Block, vectors: Sequence[FloatArray]) -> Iterator[Measurement]:
     """R² at fewer answers, nested in random order; the label stays the mean over all answers."""
-    stacks = np.stack(vectors)
+    stacks = span_coordinates(np.stack(vectors))  # once: the score knows of the vectors no more than their angles
     ours = SemanticIsotropy()
     rng = trial.rng("subsamples")
     orders = [rng.permuted(np.tile(np.arange(stacks.shape[1]), (len(stacks), 1)), axis=1) for _ in range(DRAWS)]
@@ -380,11 +381,11 @@ def measure_static(trial: Trial) -> Iterator[Measurement]:
     left = sum(before.get(name) is not value for name, value in vars(scorer).items())
     yield Measurement("isotropy", "attributes left by fit", float(left))
 
-    together = scorer.score_samples(block.answers)
+    vectors = vectors_of(block.answers, minilm())
+    together = SemanticIsotropy().score_samples(vectors)
     alone = np.array([scorer.score_samples([group])[0] for group in block.answers])
     yield Measurement("isotropy", "difference alone to among others", float(np.abs(together - alone).max()))
 
-    vectors = vectors_of(block.answers, minilm())
     small, base, large = (SemanticIsotropy(jitter=jitter).score_samples(vectors) for jitter in (0.5e-6, 1e-6, 2e-6))
     yield Measurement(
         "isotropy", "rank agreement under another jitter", min(spearman(base, small), spearman(base, large))
@@ -421,7 +422,7 @@ def measure_cost(trial: Trial) -> Iterator[Measurement]:
 
     answers = long_answers(trial)
     by = minilm()
-    vectors_of([answers[:2]], by)  # what the first call alone pays for
+    vectors_of([[text[:100] for text in answers]], by)  # what the first call alone pays for
     start = perf_counter()
     SemanticIsotropy(embedder=by).score_samples([answers])
     ours = perf_counter() - start
