@@ -85,11 +85,12 @@ def lagrangian_tree(
         nodes += 1
         steps = root_steps if nodes == 1 else NODE_STEPS
         try:
-            bounded = _bound(P, node, ub, steps)
+            bounded = _bound(P, node, ub, Budget(steps, time_limit - (time.perf_counter() - begin)))
         except Infeasible:
             continue
         if improve:
-            best = best.better(repair(P, bounded.x_average, time_limit=1.0, fixed=node.fixed))
+            left = time_limit - (time.perf_counter() - begin)
+            best = best.better(repair(P, bounded.x_average, time_limit=min(1.0, max(left, 0.0)), fixed=node.fixed))
             ub = min(upper, best.value)
         if pruned(P, bounded.u, ub):
             continue
@@ -124,13 +125,13 @@ class _Bounded:
     x_average: np.ndarray
 
 
-def _bound(P: Instance, node: _Node, ub: float, steps: int) -> _Bounded:
-    """The best u of at most `steps` subgradient steps, stopped as soon as the node is pruned."""
+def _bound(P: Instance, node: _Node, ub: float, budget: Budget) -> _Bounded:
+    """The best u of subgradient steps within the budget, stopped as soon as the node is pruned."""
 
     def evaluate(pi: np.ndarray) -> DualEval:
         return P.oracle(pi, fixed=node.fixed)
 
-    search = _PrunedSearch(evaluate, Budget(calls=steps), lambda u: pruned(P, u, ub))
+    search = _PrunedSearch(evaluate, budget, lambda u: pruned(P, u, ub))
     box = Box(np.where(P.equality, -np.inf, 0.0), np.full(P.n_rows, np.inf))
     first = P.oracle(node.pi, fixed=node.fixed).u if not np.isfinite(ub) else 0.0
     target = Target(ub) if np.isfinite(ub) else Target(-np.inf, MARGIN * (1 + abs(first)))

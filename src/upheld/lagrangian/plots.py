@@ -6,7 +6,7 @@ All figures are made to be read at 380 pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,7 @@ STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "CP-SAT": (GREEN, "-", "v"),
     "HiGHS": (QUIET, "-", "D"),
 }
+STARTED = {"learned": "from learned multipliers", "zero": "from zero", "own LP dual": "from its LP's"}
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.5))
 HARD = "hard"
 
@@ -71,15 +72,21 @@ def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figu
     return drawn, axes
 
 
-def _plain_logs(axis: Any, ticks: Sequence[float] | None = None) -> None:
+def _plain_logs(axis: Any, ticks: Iterable[float] | None = None) -> None:
     """1,000 instead of 10^3 on a logarithmic axis; `ticks` where the values measured are few."""
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
     if ticks is not None:
-        axis.set_ticks(list(ticks))
+        axis.set_ticks([float(one) for one in ticks])
         axis.set_minor_locator(NullLocator())
+
+
+def _whole_ticks(axis: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _legend_above(picture: Figure, axes: Axes, columns: int = 3) -> None:
@@ -124,7 +131,7 @@ def convergence(
         colour, line, _ = style(str(start))
         table = rows.pivot_table(index="oracle_calls", columns="instance", values="best").ffill()
         axes.plot(table.index, table.median(axis=1), color=colour, linestyle=line, linewidth=1.7, marker=".", markersize=4,
-                  label="learned multipliers" if start == "learned" else f"from {start}")  # fmt: skip
+                  label=STARTED.get(str(start), f"from {start}"))  # fmt: skip
         if not single and table.shape[1] > 1:
             axes.fill_between(
                 table.index,
@@ -134,12 +141,18 @@ def convergence(
                 alpha=0.15,
                 linewidth=0,
             )
-    axes.set(xlabel="oracle calls")
+    axes.set(xlabel="solutions of all blocks (oracle calls)")
+    _whole_ticks(axes.xaxis)
     if single:
         _levels(axes, frame, levels or {}, maximise)
         axes.set_ylabel(f"certified {'upper' if maximise else 'lower'} bound so far")
         axes.yaxis.set_major_formatter(_thousands())
-        _headed(axes, str(frame["instance"].iloc[0]))
+        between = (
+            "the optimum lies between bounds and plan"
+            if (levels or {}).get("plan") is not None
+            else f"the optimum lies {'below' if maximise else 'above'}"
+        )
+        _headed(axes, f"{frame['instance'].iloc[0]}: {between}")
     else:
         axes.set_yscale("symlog", linthresh=0.01)
         axes.set_ylabel("distance to the best bound known, %")
@@ -211,7 +224,7 @@ def _interval(values: pd.Series) -> tuple[float, float]:
 def _against(axes: Axes, rows: pd.DataFrame, x: str, name: str, *, label: str | None = None) -> None:
     """Means with 95 % intervals over `x`."""
     colour, line, marker = style(name)
-    at = {float(value): _interval(seen["value"]) for value, seen in rows.groupby(x)}
+    at = {float(str(value)): _interval(seen["value"]) for value, seen in rows.groupby(x)}
     axes.errorbar(
         list(at), [mean for mean, _ in at.values()], [half for _, half in at.values()], color=colour, linestyle=line,
         linewidth=1.3, marker=marker, markersize=4.5, capsize=2, label=label or name,
@@ -240,7 +253,7 @@ def rates(frame: pd.DataFrame, curves: Sequence[tuple[str, str]], lines: Sequenc
     for axes, x, values, fixed in ((left, "n", n, ("s", s.max())), (right, "s", s, ("n", n.max()))):
         for (method, _), (curve, seen) in zip(curves, rows.groupby("curve", sort=False), strict=True):
             chosen = seen[seen[fixed[0]] == fixed[1]]
-            _against(axes, chosen, x, method if curve == method else _second(curve, method), label=str(curve))
+            _against(axes, chosen, x, method if curve == method else _second(str(curve), method), label=str(curve))
         fine = np.geomspace(values.min(), values.max(), 25)
         for name, of, line in lines:
             points = [(round(v), int(fixed[1])) if x == "s" else (int(fixed[1]), round(v)) for v in fine]
@@ -338,7 +351,7 @@ def sga_against_erm(frame: pd.DataFrame) -> Figure:
     for k, (regime, seen) in enumerate(wide.groupby("regime", sort=False)):
         colour = (BLUE, SKY, GREEN, RED, ORANGE, PINK)[k % 6]
         size = seen.groupby("n")[["SGA", "ERM"]].mean().mean(axis=1)
-        at = {float(n): (np.array(_interval(part["value"])) / size[n]) for n, part in seen.groupby("n")}
+        at = {float(str(n)): (np.array(_interval(part["value"])) / float(size.loc[n])) for n, part in seen.groupby("n")}
         axes.errorbar(list(at), [v[0] for v in at.values()], [v[1] for v in at.values()], color=colour, linewidth=1.3, marker="o",
                       markersize=4, capsize=2, label=str(regime))  # fmt: skip
     axes.axhline(0, color=INK, linewidth=0.9)

@@ -1,0 +1,201 @@
+"""What a run found, as tables on a terminal or in a pipe; and progress with the time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+PIPE = 140
+EVERY_S = 30.0  # between two lines of progress where there is no terminal
+SHOWN_PRICES = 8
+
+
+class Progress:
+    """On standard error: a bar on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._bar = Bar(
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn("left:"),
+            TimeRemainingColumn(), console=self._console, transient=True, disable=not self._console.is_terminal,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def part(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
+        """One part of the run; call with how many pieces are done."""
+        task = self._bar.add_task(label, total=total)
+        begin = last = time.monotonic()
+
+        def told(done: int) -> None:
+            nonlocal last
+            self._bar.update(task, completed=done)
+            now = time.monotonic()
+            if self._console.is_terminal or now - last < EVERY_S or done == 0:
+                return
+            last = now
+            left = (now - begin) / done * (total - done)
+            self._console.print(f"{label}: {done} of {total}, about {left:.0f} s left", markup=False)
+
+        yield told
+        self._bar.remove_task(task)
+
+
+def print_run(document: Mapping[str, Any], written: Sequence[Path]) -> None:
+    """Print the document of `upheld.lagrangian.command.document.run_document`, and which files were written."""
+    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+
+    def say(text: str) -> None:
+        clean = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
+        console.print(clean, markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    say(_coupling(document["coupling"]))
+    say(_learning(document["learning"]))
+    say("")
+    console.print(_instances(document))
+    say(f"\n{_reading(document)}")
+    if document["instances"][0]["rivals"]:
+        say("\nBeside it:\n")
+        console.print(_rivals(document))
+    say(f"\n{_prices(document)}")
+    for remark in document["remarks"]:
+        say(f"Note: {remark}.")
+    if written:
+        say("\n" + "\n".join(f"wrote {path}" for path in written))
+
+
+def _coupling(coupling: Mapping[str, Any]) -> str:
+    rows = coupling["rows"]
+    shown = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else rows[0]
+    found = "" if coupling["found_by"] == "the pattern" else ", found by detection: check that they are those you mean"
+    return (
+        f"{_count(len(rows), 'coupling row')} ({shown}){found}; without them {_count(coupling['blocks'], 'block')}; "
+        f"{_count(coupling['variables'], 'variable')}, {coupling['whole_number_variables']:,} of them whole numbers"
+    )
+
+
+def _learning(learning: Mapping[str, Any]) -> str:
+    if "loaded" in learning:
+        return f"multipliers from {learning['loaded']}"
+    text = (
+        f"{learning['learner']} learned from {_count(len(learning['instances']), 'instance')} in {learning['seconds']:.1f} s; "
+        f"B = {learning['B']:,.6g}, pi_max = {learning['pi_max']:,.6g}"
+    )
+    if learning["theorem_bound"] is not None:
+        what = "squared distance to the mean optimum" if learning["learner"] == "warm-start" else "expected loss"
+        text += f"; proven: {what} at most {learning['theorem_bound']:,.4g}"
+    if learning["theorem_instances_for_1_percent"] is not None:
+        text += f" (at most 1 % of the bound: {learning['theorem_instances_for_1_percent']:,} instances)"
+    if "chosen" in learning:
+        text += f"; held-out instances chose {learning['chosen']}"
+    return text
+
+
+def _instances(document: Mapping[str, Any]) -> Table:
+    steps = max(one["steps"] for one in document["instances"])
+    planned = any(one["nodes"] is not None for one in document["instances"])
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("instance", overflow="fold")
+    headings = [
+        "LP bound",
+        "learned",
+        f"{steps} steps on",
+        *(["proven", "plan", "gap", "seconds"] if planned else ["seconds"]),
+    ]
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in document["instances"]:
+        seconds = sum(one["seconds"].get(name, 0.0) for name in ("learned multipliers", "plan"))
+        cells = [_number(one[name]) for name in ("lp_bound", "learned_bound", "bound_after_steps")]
+        if planned:
+            cells += [_number(one["bound"]), _number(one["plan"], "none found"), _share(one["gap"])]
+        table.add_row(_text(Path(one["instance"]).name), *cells, f"{seconds:.2f}")
+    return table
+
+
+def _reading(document: Mapping[str, Any]) -> str:
+    side, better = ("upper", "lower") if document["sense"] == "max" else ("lower", "higher")
+    return (
+        f"All bounds are certified {side} bounds on the optimum, whatever was learned: {better} is better. learned: at the learned "
+        "multipliers, one solution of all blocks."
+    )
+
+
+def _rivals(document: Mapping[str, Any]) -> Table:
+    """For every way the bound, its calls and its seconds; means of relative distances to the best bound would hide single days."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("instance", overflow="fold")
+    table.add_column("way", no_wrap=True)
+    for heading in ("at the start", "after the steps", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in document["instances"]:
+        seconds, name = one["seconds"], Path(one["instance"]).name
+        ways = [
+            (
+                "from the learned multipliers",
+                one["learned_bound"],
+                one["bound_after_steps"],
+                seconds["learned multipliers"],
+            )
+        ]
+        ways += [
+            (
+                "from zero" if start == "zero" else "from its LP's multipliers",
+                found["first"],
+                found["best"],
+                seconds[start],
+            )
+            for start, found in one["rivals"].items()
+        ]
+        ways.append(("LP relaxation", one["lp_bound"], None, seconds["lp"]))
+        if one["highs_root_bound"] is not None:
+            ways.append(("HiGHS, root node with cuts", one["highs_root_bound"], None, seconds["HiGHS root"]))
+        for k, (way, first, best, took) in enumerate(ways):
+            table.add_row(_text(name if k == 0 else ""), way, _number(first), _number(best, ""), f"{took:.2f}")
+    return table
+
+
+def _prices(document: Mapping[str, Any]) -> str:
+    prices = document["multipliers"]
+    shown = ", ".join(f"{name} {value:.4g}" for name, value in list(prices.items())[:SHOWN_PRICES])
+    more = f", ... ({len(prices) - SHOWN_PRICES} more)" if len(prices) > SHOWN_PRICES else ""
+    free = document["rows_without_price"]
+    note = f" {_count(free, 'row')} cost nothing: never binding, they could be left out." if free else ""
+    return f"Multipliers, in objective units per unit of the row: {shown}{more}.{note}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _number(value: float | None, none: str = "none") -> str:
+    if value is None:
+        return none
+    return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3%}"
+
+
+def _text(value: str) -> Text:
+    return Text("".join(sign if sign.isprintable() else " " for sign in value))
