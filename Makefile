@@ -12,8 +12,9 @@ check: setup
 	$(BIN)/upheld check --scale quick
 	$(BIN)/upheld report --scale quick --out report
 
+# Two processes, a file of tests in one of them; each computes on one core.
 test: setup
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 verdicts: setup
 	$(BIN)/upheld check --scale quick --save verdicts/quick.json
