@@ -114,6 +114,15 @@ METHODS = (
         paper="Streaming Covariate Balancing via Discrepancy-Based Feature Coresets, ICML 2026 (abstract only: a reconstruction)",
         needs=("causaldata", "causallib", "onlinecml", "river"),
     ),
+    Method(
+        "lagrangian",
+        title="Learned Lagrangian relaxation",
+        field="mixed-integer programming",
+        summary="prices for the coupling rows of a problem that is solved again every day, learned from past days; certified bounds",
+        paper="T. Q. Le, A. T. Nguyen, V. A. Nguyen: Provably Data-driven Lagrangian Relaxation for Mixed Integer Linear "
+        "Programming, ICML 2026 (arXiv 2605.19052)",
+        needs=("highspy", "numba", "vrplib", "ortools", "torch", "safetensors"),
+    ),
 )
 
 
