@@ -11,6 +11,7 @@ import pytest
 from isotropy_toys import WordEmbedder
 from scipy.optimize import brentq
 from scripted_model import ScriptedModel
+from tiny_models import tiny_nli
 
 from upheld.claims import NotRun, Scale, Trial
 from upheld.isotropy import claims, von_neumann_entropy
@@ -245,6 +246,20 @@ def test_what_needs_a_model_of_the_users_says_how_to_give_it(measure, message, v
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(NotRun, match=message):
         list(measure(trial("biographies", attributes=7)))
+
+
+def test_the_race_against_a_model_of_inference_of_the_users(tmp_path, monkeypatch):
+    """All of its signals are judged beside the score; its weights are random, so none of them needs to foretell anything."""
+    monkeypatch.setenv("UPHELD_NLI", str(tiny_nli(tmp_path)))
+    monkeypatch.setattr(claims, "minilm", WordEmbedder)
+    found = measured(claims.measure_nli(trial("biographies", prompts=3, answers=2)))
+    assert {method for method, metric in found if metric == "R2"} == {
+        "isotropy",
+        claims.OWN_ORDER_2,
+        *claims.NLI_RIVALS,
+    }
+    assert all(0 <= value <= 1 + 1e-9 for (_, metric), value in found.items() if metric == "R2")
+    assert found["luq", "R2"] != found["luq-pair", "R2"]
 
 
 def test_long_answers_have_five_hundred_words():

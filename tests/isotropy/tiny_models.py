@@ -36,6 +36,22 @@ def word_bert(folder: Path) -> Path:
     return folder
 
 
+def tiny_nli(folder: Path) -> Path:
+    """A judge of pairs of texts, of two layers that read 300 bytes, whose weights are wild enough to find all three kinds."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    labels = dict(enumerate(["entailment", "neutral", "contradiction"]))
+    config = BertConfig(
+        vocab_size=259, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=300, initializer_range=0.6, id2label=labels, label2id={v: k for k, v in labels.items()},
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder)
+    _byte_tokenizer(folder)
+    return folder
+
+
 def _byte_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -46,7 +62,9 @@ def _byte_tokenizer(folder: Path) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<begin> $A <end>", special_tokens=[("<begin>", 2), ("<end>", 1)]
+        single="<begin> $A <end>",
+        pair="<begin> $A <end> $B:1 <end>:1",
+        special_tokens=[("<begin>", 2), ("<end>", 1)],
     )
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", bos_token="<begin>"

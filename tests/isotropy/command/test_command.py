@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scripted_model import ScriptedModel
-from tiny_models import tiny_bert, word_bert
+from tiny_models import tiny_bert, tiny_nli, word_bert
 
 from installed import Command, refused
 from upheld.isotropy import SemanticIsotropy
@@ -199,6 +199,62 @@ def test_windows_are_the_same_with_and_without_the_cache(answers, tmp_path, enco
         done = answers(*RUN, "long.jsonl", "--embedder", encoder, "--json", option)
         scores.append(json.loads(done.stdout)["worst"][0]["score"])
     assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+def test_a_model_of_inference_in_a_folder_is_asked_of_every_sentence_and_every_answer(answers, tmp_path, encoder):
+    """Its weights are random; LUQ and semantic entropy are computed here from what transformers says of each pair by itself."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = tiny_nli(tmp_path / "nli")
+    groups = {"a": ["It rains. It is cold.", "Dry and hot!", "It rains."], "b": ["Yes.", "Yes.", "No, never."]}
+    records = [{"id": id_, "prompt": "p", "responses": texts} for id_, texts in groups.items()]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.warns(IsotropyWarning, match="identical"):
+        done = answers(*RUN, "two.jsonl", "--embedder", encoder, "--nli", folder, "--as-published",
+                       "--rivals", "nli,semantic-entropy,kle,luq,luq-pair,selfcheck", "--out", "scores.jsonl", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["not_run"] == {}
+    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+
+    def judged(premise: str, hypothesis: str) -> tuple[float, float, float]:
+        """Of entailment, neutral and contradiction."""
+        if premise == hypothesis:
+            return 1.0, 0.0, 0.0
+        with torch.inference_mode():
+            return tuple(
+                model(**tokenizer(premise, hypothesis, return_tensors="pt")).logits.double().softmax(-1)[0].tolist()
+            )
+
+    found = by_id(tmp_path / "scores.jsonl")
+    for id_, texts in groups.items():
+        doubts, homes = [], []
+        for i, text in enumerate(texts):
+            pairs = [
+                judged(other, one)
+                for one in re.findall(r"\w[^.!]+[.!]", text)
+                for j, other in enumerate(texts)
+                if j != i
+            ]
+            doubts.append(1 - np.mean([yes / (yes + no) for yes, _, no in pairs]))
+            same = (j for j in range(i) if homes[j] == j and max(judged(texts[j], text)) == judged(texts[j], text)[0]
+                    and max(judged(text, texts[j])) == judged(text, texts[j])[0])  # fmt: skip
+            homes.append(next(same, i))
+        shares = np.unique(homes, return_counts=True)[1] / len(texts)
+        said = found[id_]["rivals"]
+        assert said["luq"] == pytest.approx(np.mean(doubts), abs=1e-5)
+        assert said["selfcheck-nli"] == pytest.approx(doubts[0], abs=1e-5)
+        assert said["semantic-entropy"] == pytest.approx(-np.sum(shares * np.log(shares)), abs=1e-9)
+        assert {
+            "nli-degree",
+            "nli-eccentricity",
+            "nli-eigv",
+            "kle-heat",
+            "kle-matern",
+            "luq-pair",
+            "published-selfcheck",
+        } <= set(said)
+    assert 0 < found["b"]["rivals"]["semantic-entropy"] < np.log(3)  # two of its answers are the same
 
 
 def test_different_numbers_of_answers(answers, tmp_path, encoder):
@@ -617,6 +673,9 @@ def test_the_real_thing_from_a_pipe(upheld, persons):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="started in the background, where Ctrl-C reaches nobody"
+)
 def test_ctrl_c_leaves_nothing(upheld, encoder):
     many = "".join(line(id=f"q{k}", responses=[f"{k} {n} " * 40 for n in range(5)]) for k in range(4_000))
     (upheld.folder / "answers.jsonl").write_text(many)
