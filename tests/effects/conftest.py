@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from upheld.effects import StreamingBalancer
 from upheld.effects.data import DriftStream
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """What tests themselves compute, too, is small: several threads would only wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session")

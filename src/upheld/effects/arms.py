@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from upheld.effects.coreset import ArmCoreset, Items, Policy, concatenated
 from upheld.effects.estimate import Sample
 from upheld.effects.features import FeatureMap
-from upheld.effects.pooling import PoolingModel, fit_pooling_model
+from upheld.effects.pooling import PoolingModel, constant_model, fit_pooling_model
 from upheld.effects.rows import FloatArray, IntArray
 
 FIRST_FIT = 200  # rows of an arm before it has an outcome model
@@ -104,13 +104,18 @@ class CoresetArm:
             rows = slice((number - turn) % self.n_halves, None, self.n_halves)
             half.add(X[rows], y[rows], t[rows], ident[rows], self.features, partial(self.model, number), rng)
 
-    def model(self, number: int) -> PoolingModel | None:
-        """f_hat for a coreset's rows, refitted when the rows it is fitted on grew by 250 or by half."""
+    def model(self, number: int) -> PoolingModel:
+        """f_hat for a coreset's rows, refitted when the rows it is fitted on grew by 250 or by half; before 200 rows, their mean."""
         source = self.halves[(number + 1) % self.n_halves]
+        if source.n_rows < FIRST_FIT and self.models[number] is None:
+            items = source.items()
+            return constant_model(self.features.n_features, self.features.n_coordinates, items.y, items.m)
         grown = source.n_rows - self.fitted_at[number]
         if source.n_rows >= FIRST_FIT and grown >= min(REFIT_ROWS, REFIT_SHARE * self.fitted_at[number]):
             self._refit(number, source)
-        return self.models[number]
+        model = self.models[number]
+        assert model is not None
+        return model
 
     def _refit(self, number: int, source: ArmCoreset) -> None:
         items = source.items()

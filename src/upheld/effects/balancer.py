@@ -60,6 +60,14 @@ class StreamingBalancer(MergeableStream):
     Balancing via Discrepancy-Based Feature Coresets* (ICML 2026), of which only the abstract is public: this is a reconstruction.
     Residual pooling, blocks, the time kernel and confidence sequences are ours; `as_described` goes without them.
 
+    Intervals count chance, not bias: regularised weights, a finite class and pooled residuals leave some in every block, of one sign, which
+    does not average out. Measured over 97 blocks of 2,048 rows (`DriftStream` none, smooth, of no claim's seeds): +0.059 +- 0.009 beside a
+    block's standard error of 0.077 with 10 covariates, -0.033 +- 0.007 beside 0.069 with 6. 95 % intervals held the effect over one block
+    in 80 and 93 % of cases, over four in 67 and 83 %, over all 97 in none. Without compression (k = 1,024) it is +0.036 and -0.012; exact
+    moments leave -0.011 and -0.060; lam=0.01 with ridge=0.1 +0.006 and -0.038: no fixed choice removes it everywhere. So no effect is
+    known better than to half a block's standard error, however long the stream; from eight blocks on a warning says so. Longer blocks want
+    larger coresets: 16,384 rows leave +0.084 and -0.050 at k = 256, +0.013 and -0.030 at k = 1,024.
+
     Examples
     --------
     >>> from upheld.effects import StreamingBalancer

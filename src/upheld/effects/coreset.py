@@ -286,7 +286,7 @@ class ArmCoreset:
     ) -> FloatArray:  # fmt: skip
         """Differences of (r, r x / sqrt(d)), r the residual in units of its standard deviation."""
         r = self.y[rows] - (fitted(phi, self.X[rows], self.t[rows]) if fitted else self.y[rows].mean())
-        r = r / max(fitted.spread if fitted else float(r.std()), np.finfo(float).tiny)
+        r = r / max((fitted.spread if fitted else 0.0) or float(r.std()), np.finfo(float).tiny)
         g = np.column_stack([r, r[:, None] * self.X[rows] / np.sqrt(self.d)])
         differences: FloatArray = g[p] - g[q]
         return differences

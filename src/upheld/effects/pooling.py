@@ -62,6 +62,13 @@ def with_time(phi: FloatArray, X: FloatArray, s: FloatArray) -> FloatArray:
     return np.column_stack([phi, s, s[:, None] * X / np.sqrt(X.shape[1])])
 
 
+def constant_model(D: int, d: int, y: FloatArray, m: FloatArray) -> PoolingModel:
+    """The mean of items, y (N,) with multiplicities m (N,): f_hat before there are rows enough, so that no unit's zero matters."""
+    mean = float(m @ y / m.sum()) if len(y) else 0.0
+    spread = float(np.sqrt(m @ (y - mean) ** 2 / m.sum())) if len(y) else 0.0
+    return PoolingModel(OutcomeModel(mean, np.zeros(D + 1 + d), spread), 0.0, 1.0)
+
+
 def fit_pooling_model(
     phi: FloatArray, X: FloatArray, t: FloatArray, y: FloatArray, m: FloatArray, lam: float | str
 ) -> PoolingModel:

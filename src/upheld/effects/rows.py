@@ -16,6 +16,8 @@ IntArray = NDArray[np.int64]
 Label = int | str
 
 MAX_ARMS = 20
+MAX_SIZE = 1e100  # of a number, so that sums of squares stay finite
+MAX_LABEL = 2**53  # beyond, neighbouring whole numbers are one float
 NO_ID = -1
 
 
@@ -158,9 +160,7 @@ def _numbers(column: pd.Series, name: str) -> FloatArray:
         raise ValueError(
             f"column {name!r} was numeric in earlier rows and now holds {column.iloc[0]!r}; keep its type"
         ) from error
-    bad = ~np.isfinite(values)
-    if bad.any():
-        raise _bad(f"column {name!r}", bad)
+    _check_size(f"column {name!r}", values)
     return values
 
 
@@ -169,6 +169,16 @@ def _words(column: pd.Series, name: str) -> NDArray[np.object_]:
     if bad.any():
         raise _bad(f"column {name!r}", bad)
     return column.astype(str).to_numpy(dtype=object)
+
+
+def _check_size(what: str, values: FloatArray) -> None:
+    """Refuse what is missing, infinite, or so large that its square is."""
+    if not np.isfinite(values).all():
+        raise _bad(what, ~np.isfinite(values))
+    large = np.abs(values) > MAX_SIZE
+    if large.any():
+        row = int(large.argmax())
+        raise BadRowError(f"{what} is {values[row]:.3g} in row {row}, beyond {MAX_SIZE:g}; take another unit", row)
 
 
 def _bad(what: str, bad: NDArray[np.bool_]) -> BadRowError:
@@ -185,8 +195,7 @@ def checked_outcome(y: ArrayLike, n: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise ValueError("the outcome is not numeric; code it as numbers") from error
     _check_length("outcomes", values, n)
-    if not np.isfinite(values).all():
-        raise _bad("the outcome", ~np.isfinite(values))
+    _check_size("the outcome", values)
     return values
 
 
@@ -210,6 +219,10 @@ def checked_treatment(treatment: Any, n: int) -> NDArray[np.object_]:
             raise ValueError(
                 f"the treatment is {values[row]:.6g} in row {row}, but a continuous treatment is not supported; "
                 "code the arms as 0, 1, ..."
+            )
+        if len(values) and np.abs(values).max() > MAX_LABEL:
+            raise ValueError(
+                f"the treatment is {np.abs(values).max():.6g}, too large for the number of an arm; code the arms as 0, 1, ..."
             )
         values_as_int = values.astype(np.int64)
         levels, codes = np.unique(values_as_int, return_inverse=True)
@@ -310,11 +323,13 @@ def checked_number(value: float, what: str) -> float:
     """The number itself, unless it is not finite."""
     if value - value != 0:  # faster than isfinite, and true of NaN and infinities alone
         raise BadRowError(f"{what} is missing or not finite; drop or impute the row first", 0)
+    if not -MAX_SIZE <= value <= MAX_SIZE:
+        raise BadRowError(f"{what} is {value:.3g}, beyond {MAX_SIZE:g}; take another unit", 0)
     return value
 
 
 def numbers_of(X: FloatArray, names: tuple[str, ...]) -> Covariates | None:
     """The quick way in for float arrays without gaps; None if it is not open."""
-    if X.ndim != 2 or X.shape[1] != len(names) or not np.isfinite(X).all():
+    if X.ndim != 2 or X.shape[1] != len(names) or not (np.abs(X) <= MAX_SIZE).all():
         return None
     return Covariates(names, (False,) * len(names), X, np.empty((len(X), 0), dtype=object))

@@ -37,6 +37,7 @@ from upheld.effects.threads import on_one_thread
 
 CHUNK = 2048  # rows whose features are held at once
 RECENT_BLOCKS = 4
+MANY_BLOCKS = 8  # from here on the interval is narrower than what a block may leave of bias
 MOST_LEFT_OUT = 0.1  # share of rows without an effect above which there is none for the whole
 
 
@@ -349,6 +350,7 @@ class EffectStream(Intake):
             f"column {name!r} was constant in the warm-up and left out, but differs in {count} later rows"
             for name, count in self.encoding_.n_moved.items()
         ]
+        notes += _long(parts)
         lost = self._pending.expired + self._pending.crowded_out
         notes += [f"{lost} rows were lost waiting for their outcomes"] if lost else []
         last = parts[-1] if not self._closed else self._closed[-1]
@@ -363,6 +365,18 @@ class EffectStream(Intake):
             if self._closed and self.block_size is not None and last.n >= MOST_ROWS and count < LEAST_ARM_ROWS
         ]
         return notes
+
+
+def _long(parts: list[ClosedBlock]) -> list[str]:
+    """What the interval of many blocks does not say; measured in `StreamingBalancer`."""
+    if len(parts) < MANY_BLOCKS:
+        return []
+    variances = [variance for one in parts for variance in one.variance.values() if np.isfinite(variance)]
+    typical = float(np.sqrt(np.mean(variances))) if variances else np.nan
+    return [
+        f"the interval has no term for the bias that balancing within a block leaves, which does not average out over {len(parts)} of "
+        f"them: in trials it was half a block's standard error, which is {typical / 2:.2g} here"
+    ]
 
 
 def _reason(parts: list[ClosedBlock], label: Label) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from upheld.effects.command.sources import Chunk
-from upheld.effects.rows import FloatArray
+from upheld.effects.rows import MAX_SIZE, FloatArray
 
 NUMERIC_SHARE = 0.9  # of the words of a column that are numbers; then the others are mistakes
-NAME_SHARE, NAME_ROWS = (
-    0.5,
-    100,
-)  # a column of words that mostly differ, in at least so many rows, may be a name of rows
+# A column of words that mostly differ, in at least so many rows, may be a name of rows.
+NAME_SHARE, NAME_ROWS = 0.5, 100
+COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+(,\d+)+|\d*,\d+)(\.\d*)?\s*")  # 0,126 or 1,234.5
+DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class Columns:
                 continue
             if not self.skip:
                 first = int(reason.argmax())
+                if rows.all() and len(chunk) >= NAME_ROWS:
+                    raise ValueError(
+                        f"column {name!r} of {chunk.source} has no value that can be used in rows {chunk.first:,} to "
+                        f"{chunk.first + len(chunk) - 1:,}; leave it out: list the columns to balance with --covariates"
+                    )
                 raise ValueError(
                     f"column {name!r} is {_shown(chunk.table[name].iloc[first])} in row {chunk.first + first:,} of {chunk.source}"
                     f" ({int(rows.sum()):,} such rows up to row {chunk.first + len(chunk) - 1:,}); mend or drop them, or pass "
@@ -135,6 +141,24 @@ class Columns:
         self._check_there(self.wanted or [], there, chunk.source)
         if self.words is None:
             self.words = tuple(self._is_words(chunk.table[name], chunk.source) for name in self.covariates)
+            self._point_out(chunk.table)
+
+    def _point_out(self, table: pd.DataFrame) -> None:
+        """Covariates that can hardly be meant: copies of the treatment or the outcome, and columns that bear one name."""
+        assert self.covariates is not None
+        for name in self.covariates:
+            for role in (self.treatment, self.outcome):
+                if len(table) >= NAME_ROWS and table[name].astype(str).equals(table[role].astype(str).rename(name)):
+                    warnings.warn(
+                        f"column {name!r} is the same as {role!r}; leave it out with --covariates", stacklevel=2
+                    )
+            base, _, number = name.rpartition(".")
+            if number.isdecimal() and base in map(str, table.columns):
+                warnings.warn(
+                    f"column {name!r} may be a second column of the name {base!r}, numbered in reading; rename it, or list the columns to "
+                    "balance with --covariates",
+                    stacklevel=2,
+                )
 
     def _check_there(self, wanted: list[str], there: list[str], source: str) -> None:
         missing = [name for name in wanted if name not in there]
@@ -142,15 +166,25 @@ class Columns:
             raise ValueError(f"{source} has no column {missing[0]!r}; there are {_listed(there)}")
 
     def _is_words(self, column: pd.Series, source: str) -> bool:
-        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+            return False
+        known = column.dropna()
+        if known.map(lambda value: isinstance(value, list | dict | tuple | np.ndarray)).any():
+            raise ValueError(
+                f"column {column.name!r} of {source} holds lists, which are no covariate; list the columns to balance with --covariates"
+            )
+        words = known.astype(str)
+        if pd.api.types.is_datetime64_any_dtype(column.dtype) or _mostly(words, DATE):
             raise ValueError(
                 f"column {column.name!r} of {source} holds dates, which are no covariate; name it with --time, or list the "
                 "columns to balance with --covariates"
             )
-        if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
-            return False
-        known = column.dropna()
-        if len(known) and pd.to_numeric(known.astype(str), errors="coerce").notna().mean() >= NUMERIC_SHARE:
+        if _mostly(words, COMMA_NUMBER):
+            raise ValueError(
+                f"column {column.name!r} of {source} holds numbers with commas, such as {words.iloc[0][:40]!r}; write them with a point "
+                "and without separators, or list the columns to balance with --covariates"
+            )
+        if len(known) and pd.to_numeric(words, errors="coerce").notna().mean() >= NUMERIC_SHARE:
             return False
         if len(known) >= NAME_ROWS and known.nunique() > NAME_SHARE * len(known):
             warnings.warn(
@@ -161,23 +195,29 @@ class Columns:
         return True
 
 
+def _mostly(words: pd.Series, pattern: re.Pattern[str]) -> bool:
+    return len(words) > 0 and bool(words.str.fullmatch(pattern).mean() >= NUMERIC_SHARE)
+
+
 def _numbers(column: pd.Series) -> pd.Series:
     """Floats; NaN for what is no number."""
     return pd.to_numeric(column, errors="coerce").astype(float)
 
 
 def _gaps(column: pd.Series) -> NDArray[np.bool_]:
-    """What is missing, or not finite."""
+    """What is missing, not finite, or too large."""
     gaps = column.isna().to_numpy(dtype=bool)
     if pd.api.types.is_float_dtype(column.dtype):
-        gaps = gaps | ~np.isfinite(column.to_numpy(dtype=float, na_value=np.nan))
+        gaps = gaps | ~(np.abs(column.to_numpy(dtype=float, na_value=np.nan)) <= MAX_SIZE)
     return gaps
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f"{value[:40]!r}, no number,"
-    return "missing" if pd.isna(value) else f"not finite ({value})"
+    if pd.isna(value):
+        return "missing"
+    return f"beyond {MAX_SIZE:g} ({value})" if np.isfinite(value) else f"not finite ({value})"
 
 
 def _listed(names: list[str], most: int = 12) -> str:

@@ -24,10 +24,11 @@ NOTICE = (
     "A reconstruction: of the paper (ICML 2026) the abstract alone is public. Residual pooling, blocks and confidence sequences are not "
     "the paper's; --as-described goes without the first two."
 )
+FEW_ARMS = "all rows so far have the same treatment; there is nothing to compare with"
 REASONS = {
     "overlap": "overlap is lost: fewer than 20 rows were seen, or are effectively used, in one of the arms, so that nothing like it "
     "was observed for many rows; more rows of that arm, fewer covariates, or --estimand att may help",
-    "fewer than two arms seen": "all rows so far have the same treatment; there is nothing to compare with",
+    "fewer than two arms seen": FEW_ARMS,
 }
 
 

@@ -144,16 +144,20 @@ class Source:
 
     def _record(self, line: bytes, number: int) -> dict[str, Any]:
         try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
+            record = json.loads(line, parse_int=_whole)
+        except (ValueError, RecursionError):  # no JSON, not in UTF-8, or lists in lists without end
             record = None
-        if isinstance(record, dict):
+        nested = (
+            [name for name, value in record.items() if isinstance(value, list | dict)]
+            if isinstance(record, dict)
+            else []
+        )
+        if isinstance(record, dict) and not nested:
             return record
         if self.lenient:
             return {}
-        raise ValueError(
-            f"line {number} of {self.label} is no JSON object; mend it, or pass --on-bad-rows skip to leave it out"
-        )
+        what = f"holds more than one value under {nested[0]!r}" if nested else "is no JSON object"
+        raise ValueError(f"line {number} of {self.label} {what}; mend it, or pass --on-bad-rows skip to leave it out")
 
     def _row_groups(self, skip: int, columns: Sequence[str] | None) -> Iterator[Chunk]:
         """Whole row groups before `skip` are not read at all."""
@@ -171,6 +175,11 @@ class Source:
                     self.share = (first - 1) / total
             if skip and first - 1 <= skip:  # all of it was read before
                 yield Chunk(pd.DataFrame(index=range(0)), self.label, first)
+
+
+def _whole(digits: str) -> int | float:
+    """A whole number of any length, as a float where it is too long for 64 bits."""
+    return int(digits) if len(digits) < 19 else float(digits)
 
 
 def parquet_file(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from upheld.effects.command.document import assumptions
+from upheld.effects.command.document import FEW_ARMS, assumptions
 from upheld.effects.command.watching import Report
 from upheld.effects.estimate import EffectEstimate
 
@@ -53,7 +53,9 @@ class Terminal:
         """Effects in words, what stands beside them, balance, warnings, assumptions."""
         self.say("")
         for one in estimate.contrasts:
-            self.say(_effect(one, estimate, document))
+            self.say(
+                _effect(one, estimate, document) if len(estimate.n_arm) > 1 else f"There is no effect: {FEW_ARMS}."
+            )
         for found in document["sensitivity"]:
             if found["e_value"] is not None:
                 self.say(_unmeasured(found, many=len(estimate.contrasts) > 1))
