@@ -345,7 +345,7 @@ RACE = Experiment(
         Scale.FULL: grid(family=["GAP-D"], size=["20x100"], past=[500], test=[20])
         + grid(family=["UC"], size=["100", "1000"], past=[100], test=[10]),
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 20, Scale.FULL: 20},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 20, Scale.FULL: 20},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 300, Scale.STANDARD: 3600, Scale.FULL: 36_000},
 )
 
@@ -532,7 +532,7 @@ CONTEXTUAL = Experiment(
         Scale.FULL: grid(family=["GAP-D"], size=["20x100"], past=[2000], test=[200])
         + grid(family=["UC"], size=["40"], past=[500], test=[50]),
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 20, Scale.FULL: 20},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 20, Scale.FULL: 20},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 300, Scale.STANDARD: 3600, Scale.FULL: 36_000},
 )
 

@@ -634,5 +634,6 @@ PICTURES = {
     "lagrangian.parallel-blocks": workers,
     "lagrangian.prunes": trees,
     "lagrangian.generalises": real_families,
+    "lagrangian.contextual-gap": real_families,
     "lagrangian.from-the-instance": from_the_instance,
 }

@@ -154,8 +154,8 @@ class UnitCommitment(Instance):
 
         shared(work, len(units), n_jobs)
         p *= on
-        g = self.b - np.r_[p.sum(axis=0), units.p_max @ on]
-        return DualEval(float(pi @ self.b + value.sum()), g, np.r_[on.ravel(), p.ravel()])
+        g = self.b - np.concatenate((p.sum(axis=0), units.p_max @ on))
+        return DualEval(float(pi @ self.b + value.sum()), g, np.concatenate((on.ravel(), p.ravel())))
 
     def _outputs(self, price: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(units, T) best output of an hour on at the energy price, and its cost less what it earns."""
