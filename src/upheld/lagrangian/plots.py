@@ -235,7 +235,7 @@ def _curve(axes: Axes, x: np.ndarray, y: Sequence[float], label: str, line: Any,
     axes.plot(x, y, color=colour, linestyle=line, linewidth=1.2, label=label)
 
 
-Line = tuple[str, Callable[[int, int], float], Any]
+Line = tuple[str, Callable[[Any, int], float], Any]
 
 
 def rates(frame: pd.DataFrame, curves: Sequence[tuple[str, str]], lines: Sequence[Line], ylabel: str) -> Figure:
@@ -256,7 +256,7 @@ def rates(frame: pd.DataFrame, curves: Sequence[tuple[str, str]], lines: Sequenc
             _against(axes, chosen, x, method if curve == method else _second(str(curve), method), label=str(curve))
         fine = np.geomspace(values.min(), values.max(), 25)
         for name, of, line in lines:
-            points = [(round(v), int(fixed[1])) if x == "s" else (int(fixed[1]), round(v)) for v in fine]
+            points = [(v, int(fixed[1])) if x == "s" else (fixed[1], round(v)) for v in fine]
             _curve(axes, fine, [of(*point) for point in points], name, line)
         axes.set(xscale="log", yscale="log", xlabel="past instances N" if x == "n" else "coupling rows s")
         _plain_logs(axes.xaxis, _few_ticks(values))
@@ -497,8 +497,10 @@ def bound_bars(frame: pd.DataFrame) -> Figure:
 
 
 def closed_gap(frame: pd.DataFrame) -> Figure:
-    """Share of the LP's gap that is closed, every instance a dot; 1 is the optimum."""
+    """Share of the LP's gap that is closed, every instance a dot; 1 is the optimum, and what lies far below the LP is drawn at the edge."""
     rows = _rows(frame, "closed share of the LP's gap", method=["lagrangian", "HiGHS, root with cuts", "CP-SAT"])
+    worst, edge = float(rows["value"].min()), -0.5
+    rows = rows.assign(value=rows["value"].clip(lower=edge))
     families = list(dict.fromkeys(rows["family"]))
     methods = _methods(rows)
     picture, axes = figure(4.8, 0.9 + 0.5 * len(families))
@@ -517,8 +519,9 @@ def closed_gap(frame: pd.DataFrame) -> Figure:
         axes.axvline(value, color=QUIET, linewidth=0.8, linestyle=DOTTED, zorder=0)
     axes.set_yticks(places, families)
     axes.tick_params(axis="y", length=0)
-    axes.set(xlabel="share closed of the gap from LP (0) to optimum (1)")
-    axes.set_xlim(max(float(rows["value"].min()) - 0.05, -0.5), 1.08)
+    below = f"; left edge: less, down to {worst:.2g}" if worst < edge else ""
+    axes.set(xlabel=f"share closed of the gap from LP (0) to optimum (1){below}")
+    axes.set_xlim(max(worst, edge) - 0.05, 1.08)
     _legend_above(picture, axes, 3)
     return picture
 
@@ -537,7 +540,7 @@ def trees(frame: pd.DataFrame) -> Figure:
         rows = _rows(frame, metric)
         for place, name in enumerate(reversed(names)):
             _dots(axes, rows[rows["method"] == name]["value"], place, name)
-        axes.set(xscale="log", xlabel=metric)
+        axes.set(xscale="log", xlabel=metric, ylim=(-0.6, len(names) - 0.4))
         axes.set_yticks(range(len(names)), [labels.get(name, name) for name in reversed(names)])
         axes.tick_params(axis="y", length=0)
         _plain_logs(axes.xaxis)
@@ -581,19 +584,24 @@ def workers(frame: pd.DataFrame) -> Figure:
     rows = _rows(frame, "speed-up")
     names = list(dict.fromkeys(rows["blocks"]))
     seconds = frame[frame["metric"] == "seconds of a call"].groupby("blocks")["value"].median()
-    picture, axes = figure(4.6, 0.9 + 0.35 * len(names))
+    picture, axes = figure(4.6, 0.9 + 0.45 * len(names))
     for place, name in enumerate(reversed(names)):
         _dots(axes, rows[rows["blocks"] == name]["value"], place, "lagrangian")
+    axes.set_ylim(-0.6, len(names) - 0.4)
     axes.axvline(1.4, color=RED, linewidth=1.1, linestyle=DASHED, label="claimed: 1.4")
     axes.axvline(1.0, color=QUIET, linewidth=0.9, linestyle=DOTTED, label="no gain")
     ticks = [
-        f"{name}\n{1000 * seconds[name]:.2g} ms a call" if name in seconds.index else name for name in reversed(names)
+        f"{name}\n{_milliseconds(seconds[name])} a call" if name in seconds.index else name for name in reversed(names)
     ]
     axes.set_yticks(range(len(names)), ticks)
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="speed-up with 2 threads", xlim=(0, max(2.1, float(rows["value"].max()) * 1.05)))
     _legend_above(picture, axes, 2)
     return picture
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.2g} ms"
 
 
 def from_the_instance(frame: pd.DataFrame) -> Figure:
