@@ -65,4 +65,9 @@ def test_everybody_is_raced_on_the_same_stream_and_nobody_matched_holds_more(mea
 
 
 def test_a_trial_repeats_itself(measured):
-    assert smoke_trial() == measured
+    """All but the bytes of River's tree, which its own count of Python objects gives a little differently each time."""
+
+    def repeatable(found):
+        return [one for one in found if (one.method, one.metric) != ("online aipw, tree", "bytes")]
+
+    assert repeatable(smoke_trial()) == repeatable(measured)

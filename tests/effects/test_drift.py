@@ -6,7 +6,6 @@ from scipy.stats import kstest
 from upheld.effects.drift import Cusum, profile, shift_p_values
 from upheld.effects.features import draw_features
 
-
 FEATURES = draw_features(np.random.default_rng(7).standard_normal((100, 3)), 64, np.random.default_rng(8))
 
 

@@ -348,7 +348,7 @@ class Intake(BaseEstimator):  # type: ignore[misc]
         self.encoding_ = Encoding.fit(rows.covariates[:n])
         if self.encoding_.constant:
             names = ", ".join(self.encoding_.constant)
-            warnings.warn(f"constant in the first {n} rows and dropped: {names}", stacklevel=4)
+            warnings.warn(f"constant in the first {n} rows and dropped: {names}", stacklevel=5)
         coordinates = self.encoding_.transform(rows.covariates[:n], count=False)
         kernel_in_time = self.time == "kernel"
         self.feature_map_ = draw_features(

@@ -227,7 +227,7 @@ def _plain_values(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
@@ -239,7 +239,7 @@ def memory(frame: pd.DataFrame) -> Figure:
     _log_axes(axes, sorted(rows["n"].unique()))
     lowest, highest = rows["value"].min(), rows["value"].max()
     axes.set_ylim(lowest / 3, highest * 3)
-    _thousands(axes.yaxis)
+    _plain_values(axes.yaxis)
     axes.set(xlabel="rows of the stream", ylabel="kB held")
     _legend_above(picture, axes)
     return picture
@@ -254,6 +254,7 @@ def seconds(frame: pd.DataFrame) -> Figure:
     start = float(rows[rows["n"] == lengths[0]]["value"].min())
     _slope_line(axes, lengths, start, 1.0, "in proportion")
     _log_axes(axes, lengths)
+    _plain_values(axes.yaxis)
     axes.set(xlabel="rows of the stream", ylabel="seconds of process time")
     _legend_above(picture, axes, 3)
     return picture
@@ -274,6 +275,7 @@ def balance_kept(frame: pd.DataFrame) -> Figure:
             means = here[here["method"] == method].groupby("k")["value"].mean()
             axes.plot(means.index, means, color=colour, marker=marker, markersize=4.5, linewidth=1.3, label=method)
         _log_axes(axes, sorted(rows["k"].unique()))
+        _plain_values(axes.yaxis)
         axes.tick_params(axis="x", labelsize=8)
         axes.set_xlabel("k")
         _title(axes, f"{d} covariates")
@@ -328,7 +330,8 @@ def _ranked(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, root: boo
             continue
         colour, marker = style(method)
         mean, half = _interval(mine)
-        ends = np.maximum(np.array([mean - half, mean, mean + half]), FLOOR)
+        shown = mean / (100 if root else 10)  # an interval that reaches 0 has no end on a logarithmic axis
+        ends = np.maximum([mean - half, mean, mean + half], max(shown, FLOOR))
         low, middle, high = np.sqrt(ends) if root else ends
         axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
         axes.plot(middle, place, marker, color=colour, markersize=5)
@@ -430,7 +433,7 @@ def real(frame: pd.DataFrame) -> Figure:
     methods = [name for name in STYLES if name in set(rows["method"])]
     picture, axes = figure(4.8, 0.7 + 0.2 * len(methods))
     _ranked(axes, rows, methods, root=False)
-    axes.set(xlabel="mean absolute error of the effect, 95 % interval")
+    picture.supxlabel("mean absolute error of the effect, 95 % interval", fontsize=9)
     return picture
 
 
@@ -490,7 +493,8 @@ def _shares(rows: pd.DataFrame, wanted: float, label: str) -> Figure:
     axes.text(wanted, len(scenarios) - 0.42, f"{wanted:g}", fontsize=8, color=QUIET, ha="center", va="bottom")
     axes.set_ylim(-0.5, len(scenarios) - 0.4)
     axes.set_yticks(range(len(scenarios)), [SCENARIO[name] for name in reversed(scenarios)], fontsize=8.5)
-    axes.set(xlabel=label, xlim=(-0.02, 1.02))
+    axes.set_xlim(-0.02, 1.02)
+    picture.supxlabel(label, fontsize=9)
     axes.tick_params(axis="y", length=0)
     _legend_above(picture, axes)
     return picture
