@@ -181,8 +181,18 @@ class TargetedFlow:
         """The same with twice the steps: what differs between both is the error of the discretisation."""
         return replace(self, n_steps=2 * int(self._preset("n_steps", self.n_steps)))
 
-    def _plan(self, shape: tuple[int, ...]) -> _Run:
-        """Every "auto" decided, every option checked."""
+    def evaluations(self) -> dict[str, int]:
+        """Forward and backward passes of the velocity that one particle takes."""
+        return self.decided().evaluations(self.ode)
+
+    def decided(self) -> Decided:
+        """Every "auto" decided that does not hang on the shape of an example, and what is not possible refused.
+
+        Raises
+        ------
+        ValueError
+            If an option is none.
+        """
         found, path = flow_field(self.velocity), affine_path(self.path)
         n_steps, count = int(self._preset("n_steps", self.n_steps)), int(self._preset("n_particles", self.n_particles))
         if n_steps < 1 or count < 1:
@@ -193,6 +203,8 @@ class TargetedFlow:
             raise ValueError(
                 f"eps1 ({self.eps1}), eps2 ({self.eps2}) must not be negative and ess_threshold ({self.ess_threshold}) lies in [0, 1]"
             )
+        if self.resampling is not None:
+            resampler(self.resampling)
         times = (found.times or uniform_times)(n_steps)
         window = self._preset("window", None if self.window == "auto" else self.window, given=self.window != "auto")
         first, last = _snapped(times, window, "window")
@@ -201,16 +213,18 @@ class TargetedFlow:
             raise ValueError(
                 f"extra_window {self.extra_window} begins before the window {window} ends; let it begin there"
             )
-        noisy = not (isinstance(self.noise, int | float) and self.noise == 0) and (
-            last > first or self.extra_window is not None
-        )
+        still = isinstance(self.noise, int | float) and self.noise == 0
+        noisy = not still and (last > first or self.extra_window is not None)
         _check_noise(found, noisy)
-        guidance = self._guidance() if noisy else 0.0
-        run = _Run(
-            self, found, path, times, (first, last), further, count, shape, guidance, self._clip(shape),
-            twisted=last > first and (guidance > 0 or (self.resampling is not None and count > 1)),
-        )  # fmt: skip
-        check_parametrization(found, path, shape)
+        return Decided(found, path, times, (first, last), further, count, self._guidance() if noisy else 0.0)
+
+    def _plan(self, shape: tuple[int, ...]) -> _Run:
+        """A run, ready to start."""
+        decided = self.decided()
+        first, last = decided.window
+        twisted = last > first and (decided.guidance > 0 or (self.resampling is not None and decided.count > 1))
+        run = _Run(self, decided, shape, self._clip(shape), twisted)
+        check_parametrization(decided.flow, decided.path, shape)
         if self.eps1 > 0 and math.prod(shape) * (last - first) * self.eps1**2 > 1:
             _warn(
                 f"eps1 = {self.eps1:g} adds about {math.prod(shape) * (last - first) * self.eps1**2 / 2:.1f} to the variance of the "
@@ -257,21 +271,39 @@ class TargetedFlow:
 
 
 @dataclass
-class _Run:
-    """One run with everything decided."""
+class Decided:
+    """What a `TargetedFlow` is, once its presets and "auto"s are numbers; windows are places on the grid, first and last."""
 
-    of: TargetedFlow
     flow: FlowField
     path: AffinePath
     times: Tensor
     window: tuple[int, int]
     further: tuple[int, int]
     count: int
-    shape: tuple[int, ...]
     guidance: float
-    clip: float
-    twisted: bool
-    look: LookAhead = field(default_factory=PointLookAhead)
+
+    def evaluations(self, ode: str) -> dict[str, int]:
+        """Passes a particle."""
+        steps, (first, last) = len(self.times) - 1, self.window
+        plain = steps - (last - first) - (self.further[1] - self.further[0])
+        forward = steps + plain * (EVALUATIONS[ode] - 1)
+        return {"forward": forward, "backward": (last - first) if self.guidance > 0 else 0}
+
+
+class _Run:
+    """One run with everything decided."""
+
+    def __init__(self, of: TargetedFlow, decided: Decided, shape: tuple[int, ...], clip: float, twisted: bool) -> None:
+        self.of, self.decided, self.shape, self.clip, self.twisted = of, decided, shape, clip, twisted
+        self.flow, self.path, self.times = decided.flow, decided.path, decided.times
+        self.window, self.further, self.count, self.guidance = (
+            decided.window,
+            decided.further,
+            decided.count,
+            decided.guidance,
+        )
+        self.look: LookAhead = PointLookAhead()
+        self.chunk = 1
 
     def run(self, seeds: list[int], mode: str, callback: Callable[[Progress], None] | None) -> FlowSamples:
         streams = GroupStreams(seeds, self.count, self.shape, self.flow.device)
@@ -391,14 +423,8 @@ class _Run:
             log_weights = (torch.log_softmax(log_z, 0)[:, None] + torch.log_softmax(log_w, 1)).flatten()
         return FlowSamples(
             samples, log_weights, mode, particles, log_w, log_z, torch.stack(trace.ess), torch.tensor(trace.times),
-            torch.stack(trace.resampled), cloud.ancestors, ratio, self._evaluations(),
+            torch.stack(trace.resampled), cloud.ancestors, ratio, self.decided.evaluations(self.of.ode),
         )  # fmt: skip
-
-    def _evaluations(self) -> dict[str, int]:
-        steps, (first, last) = len(self.times) - 1, self.window
-        plain = steps - (last - first) - (self.further[1] - self.further[0])
-        forward = steps + plain * (EVALUATIONS[self.of.ode] - 1)
-        return {"forward": forward, "backward": (last - first) if self.guidance > 0 and last > first else 0}
 
     # -- asking the network
 
