@@ -15,6 +15,7 @@ from upheld.effects.halving import PAIRINGS, SIGNINGS
 from upheld.effects.merging import MergeableStream
 from upheld.effects.threads import on_one_thread
 
+MOST_CAPACITY = 1_000_000  # memory is set aside for all that an arm may hold
 OUTCOMES = ("pooled", "subset", "subset-xy")
 
 
@@ -155,8 +156,10 @@ class StreamingBalancer(MergeableStream):
         for name, allowed in (("outcomes", OUTCOMES), ("pairing", PAIRINGS), ("signing", SIGNINGS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} is unknown; take one of {', '.join(allowed)}")
-        if self.coreset_size < LEAST_CAPACITY:
-            raise ValueError(f"coreset_size must be at least {LEAST_CAPACITY}, got {self.coreset_size}")
+        if not LEAST_CAPACITY <= self.coreset_size <= MOST_CAPACITY:
+            raise ValueError(
+                f"coreset_size must be at least {LEAST_CAPACITY} and at most {MOST_CAPACITY:,}, got {self.coreset_size:,}"
+            )
 
     def _new_arm(self) -> CoresetArm:
         assert self.feature_map_ is not None

@@ -6,6 +6,7 @@ the order of the parts. What is then that of one pass, and what is not: `upheld.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -71,7 +72,7 @@ def reduced(
     found: dict[Any, tuple[bytes, Any]] = {}
     for outcome in compute.run(jobs):
         if outcome.status == "failed":
-            sentence = outcome.reason.removeprefix(f"{outcome.error}: ")
+            sentence = re.sub(r" \([^()\s]+\.py:\d+\)$", "", outcome.reason.removeprefix(f"{outcome.error}: "))
             kind = ValueError if outcome.error in BAD_INPUT else ChildProcessError
             raise kind(f"part {int(str(outcome.key)) + 1} of {len(parts)}: {sentence}")
         found[outcome.key] = outcome.value

@@ -42,7 +42,7 @@ class Columns:
     ----------
     treatment, outcome, time : names; time may be None
     covariates : names, or None for all other columns, until the first chunk shows which these are
-    words : of each covariate, whether it holds words; None before the first chunk
+    words, dated : of each covariate, whether it holds words; whether the times are dates; None before the first chunk
     skip : whether rows that cannot be used are left out; else they are errors
     skipped : rows left out, by the first column that was the reason
     """
@@ -53,6 +53,7 @@ class Columns:
     covariates: tuple[str, ...] | None
     skip: bool
     words: tuple[bool, ...] | None = None
+    dated: bool | None = None
     skipped: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -83,14 +84,15 @@ class Columns:
         y = _numbers(table[self.outcome])
         bad[self.outcome] = _gaps(y)
         bad[self.treatment] = _gaps(table[self.treatment])
-        if self.time:
-            bad[self.time] = _gaps(table[self.time])
+        when = self._times(chunk) if self.time else None
+        if self.time and when is not None:
+            bad[self.time] = _gaps(when)
         good = self._good(chunk, bad)
         treatment = table[self.treatment][good]
         self._refuse_fractions(chunk, treatment, good)
         return Batch(
             pd.DataFrame(X, columns=list(self.covariates))[good], y.to_numpy(float)[good], treatment,
-            table[self.time][good] if self.time else None,
+            None if when is None else when[good],
         )  # fmt: skip
 
     def _good(self, chunk: Chunk, bad: dict[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -101,13 +103,14 @@ class Columns:
                 continue
             if not self.skip:
                 first = int(reason.argmax())
-                if rows.all() and len(chunk) >= NAME_ROWS:
+                if chunk.table[name].isna().all() and len(chunk) >= NAME_ROWS:
                     raise ValueError(
-                        f"column {name!r} of {chunk.source} has no value that can be used in rows {chunk.first:,} to "
+                        f"column {name!r} of {chunk.source} is empty in rows {chunk.first:,} to "
                         f"{chunk.first + len(chunk) - 1:,}; leave it out: list the columns to balance with --covariates"
                     )
+                kind = "date" if name == self.time and self.dated else "number"
                 raise ValueError(
-                    f"column {name!r} is {_shown(chunk.table[name].iloc[first])} in row {chunk.first + first:,} of {chunk.source}"
+                    f"column {name!r} is {_shown(chunk.table[name].iloc[first], kind)} in row {chunk.first + first:,} of {chunk.source}"
                     f" ({int(rows.sum()):,} such rows up to row {chunk.first + len(chunk) - 1:,}); mend or drop them, or pass "
                     "--on-bad-rows skip"
                 )
@@ -127,6 +130,34 @@ class Columns:
                 f"column {self.treatment!r} is {values[at]:.6g} in row {row:,} of {chunk.source}, but a continuous treatment is not "
                 "supported; code the arms as 0, 1, ... or as words"
             )
+
+    def _times(self, chunk: Chunk) -> pd.Series:
+        """Numbers or dates, as in the first chunk; gaps for what is neither."""
+        column = chunk.table[self.time]
+        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+            dated, times = True, column
+        else:
+            numbers, dates = (
+                _numbers(column),
+                pd.to_datetime(column.astype(str), errors="coerce", utc=True, format="ISO8601"),
+            )
+            dated = not pd.api.types.is_numeric_dtype(column.dtype) and bool(
+                dates.notna().sum() > numbers.notna().sum()
+            )
+            times = dates if dated else numbers
+        if self.dated is None:
+            self.dated = dated
+        elif self.dated != dated:
+            kinds = ("numbers", "dates") if dated else ("dates", "numbers")
+            raise ValueError(
+                f"column {self.time!r} held {kinds[0]} in earlier rows and holds {kinds[1]} in {chunk.source}; write it one way"
+            )
+        if times.isna().all():
+            raise ValueError(
+                f"column {self.time!r} of {chunk.source} is {column.iloc[0]!r} in row {chunk.first:,}, neither a number nor a date in "
+                "ISO 8601 such as 2026-01-31; rewrite it"
+            )
+        return times
 
     def _fix(self, chunk: Chunk) -> None:
         there = list(map(str, chunk.table.columns))
@@ -212,9 +243,9 @@ def _gaps(column: pd.Series) -> NDArray[np.bool_]:
     return gaps
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, kind: str = "number") -> str:
     if isinstance(value, str):
-        return f"{value[:40]!r}, no number,"
+        return f"{value[:40]!r}, no {kind},"
     if pd.isna(value):
         return "missing"
     return f"beyond {MAX_SIZE:g} ({value})" if np.isfinite(value) else f"not finite ({value})"

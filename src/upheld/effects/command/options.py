@@ -100,9 +100,10 @@ def _check_merge(options: Options) -> None:
 def _check_reading(options: Options) -> None:
     if not options.files:
         raise ValueError("there is nothing to read: name a file, or - for standard input")
-    if len(set(options.files)) < len(options.files):
-        twice = next(name for name in options.files if options.files.count(name) > 1)
-        raise ValueError(f"{twice} is named twice; its rows would count twice")
+    places = [name if name == STDIN else str(Path(name).resolve()) for name in options.files]
+    for name, place in zip(options.files, places, strict=True):
+        if places.count(place) > 1:
+            raise ValueError(f"{name} is named twice; its rows would count twice")
     for name in options.files:
         if name != STDIN and not Path(name).exists():
             raise ValueError(f"{name} does not exist; name a CSV, Parquet or JSON lines file, or - for standard input")
@@ -123,6 +124,10 @@ def _check_reading(options: Options) -> None:
         raise ValueError("treatment, outcome and time must be three columns; name each once")
     if options.as_described and options.block is not None:
         raise ValueError("--as-described is one coreset pair over the whole stream; leave out --block")
+    if options.estimand == "recent" and (options.as_described or options.block == "none"):
+        raise ValueError(
+            "--estimand recent is the effect over the last blocks; leave out --block none and --as-described"
+        )
     _check_parallel(options)
 
 
@@ -152,6 +157,10 @@ def _check_places(options: Options) -> None:
             raise ValueError(f"{option(name)} names {path}, which is read; name another file")
         if path.is_dir():
             raise ValueError(f"{path} is a folder; {option(name)} names the file to write")
+        if (
+            name == "sketch" and path.exists() and not path.is_file()
+        ):  # a file renamed to its place would be there instead
+            raise ValueError(f"{path} is a device or a pipe; --sketch names a file to write")
         if not path.parent.is_dir():
             raise ValueError(
                 f"the folder {path.parent} does not exist; make it first, or name another with {option(name)}"
@@ -194,14 +203,14 @@ def new_balancer(options: Options) -> StreamingBalancer:
     }  # fmt: skip
     if options.block is not None:
         parameters["block_size"] = block_size(options.block)
-        if isinstance(parameters["block_size"], str) and options.time is None:
-            raise ValueError(f"--block {options.block} is a length of time; name the column of time with --time")
     make = StreamingBalancer.as_described if options.as_described else StreamingBalancer
     balancer = make(**parameters)
     try:
         balancer._begin()
     except ValueError as error:
         raise ValueError(told_as_options(str(error))) from error
+    if isinstance(balancer.block_size, str) and options.time is None:
+        raise ValueError(f"--block {options.block} is a length of time; name the column of time with --time")
     return balancer
 
 

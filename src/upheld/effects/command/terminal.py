@@ -52,10 +52,9 @@ class Terminal:
     def end(self, document: Mapping[str, Any], estimate: EffectEstimate) -> None:
         """Effects in words, what stands beside them, balance, warnings, assumptions."""
         self.say("")
+        few = FEW_ARMS if estimate.n else "no row could be used"
         for one in estimate.contrasts:
-            self.say(
-                _effect(one, estimate, document) if len(estimate.n_arm) > 1 else f"There is no effect: {FEW_ARMS}."
-            )
+            self.say(_effect(one, estimate, document) if len(estimate.n_arm) > 1 else f"There is no effect: {few}.")
         for found in document["sensitivity"]:
             if found["e_value"] is not None:
                 self.say(_unmeasured(found, many=len(estimate.contrasts) > 1))
