@@ -145,7 +145,9 @@ class CoupledMILP(Instance):
             raise FileNotFoundError(f"there is no file {path}")
         h = quiet()
         if h.readModel(str(path)) == highspy.HighsStatus.kError:
-            raise ValueError(f"HiGHS cannot read {path} as a model; its name must end in .mps, .lp, .mps.gz or .lp.gz")
+            raise ValueError(
+                f"HiGHS cannot read {path} as a model; its name must end in .mps, .lp, .mps.gz or .lp.gz, and its format be that"
+            )
         return cls.from_highs(h, coupling)
 
     @classmethod

@@ -89,8 +89,8 @@ def test_a_row_with_two_sides_is_one_row_of_the_file(tmp_path):
     P = CoupledMILP.from_mps(tmp_path / "a.mps", "tie")
     assert P.row_names == ["tie", "tie_upper"]
     assert P.b.tolist() == [1, -3]
-    assert rows_in_file(P) == ["tie"]
-    reader = Reader(None, 0.0)
+    assert rows_in_file(P.row_names) == ["tie"]
+    reader = Reader("auto", "detection", 0.0)
     first, again = reader.read(tmp_path / "a.mps"), reader.read(tmp_path / "b.mps")
     assert again.P.row_names == first.P.row_names == ["tie", "tie_upper"]
     np.testing.assert_array_equal(again.P.b, first.P.b)

@@ -32,7 +32,8 @@ def run(
         str | None,
         typer.Option(
             "--coupling",
-            help="Rows that tie the blocks together: a regular expression that matches whole row names. Found by themselves if left out.",
+            help="Rows that tie the blocks together: a regular expression that matches whole row names. If left out, those of "
+            "--multipliers, or found by themselves.",
         ),
     ] = None,
     learner: Annotated[

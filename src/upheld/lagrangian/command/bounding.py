@@ -54,8 +54,8 @@ class Bounded:
 
     @property
     def bound(self) -> float:
-        """The best that was proven from the learned multipliers."""
-        proven = [self.runs[LEARNED].best, *([self.plan.bound] if self.plan is not None else [])]
+        """The best that was proven on the way: the LP's bound, the steps' from the learned multipliers, the tree's."""
+        proven = [self.lp_bound, self.runs[LEARNED].best, *([self.plan.bound] if self.plan is not None else [])]
         return min(proven) if self.read.P.maximise else max(proven)
 
     @property

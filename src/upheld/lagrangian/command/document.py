@@ -37,7 +37,7 @@ def run_document(options: Options, reader: Reader, found: Learned, results: Sequ
         },
         "sense": "max" if P.maximise else "min",
         "coupling": {
-            "found_by": "the pattern" if options.coupling else "detection",
+            "found_by": reader.found_by,
             "rows": list(P.row_names),
             "equations": int(P.equality.sum()),
             "blocks": P.n_blocks,
@@ -102,7 +102,7 @@ def _remarks(blocks: int, block_rows: int, mixed: bool, results: Sequence[Bounde
             remarks.append(f"no plan for {one.read.name} was found in time; give it more --seconds")
         if not one.runs[LEARNED].exact:
             remarks.append(f"some blocks of {one.read.name} stopped early; their proven bounds were used")
-    below = [one for one in results if not _better(one.bound, one.lp_bound, one.read.P.maximise)]
+    below = [one for one in results if not _better(one.runs[LEARNED].best, one.lp_bound, one.read.P.maximise)]
     if below:
         which = "every instance" if len(below) == len(results) else f"{len(below)} of {len(results)} instances"
         remarks.append(

@@ -70,8 +70,13 @@ def loaded(path: Path, first: Read) -> Learned:
     return Learned(lambda P: pi, None, np.empty((0, pi.size)), None, {"loaded": str(path)})
 
 
+def priced_rows(path: Path) -> list[str]:
+    """The coupling rows to which the multipliers in a file belong."""
+    return ContextualMultipliers.load(path).row_names_ if is_contextual(path) else list(load_multipliers(path))
+
+
 def learned(past: Sequence[Read], options: Options, told: Callable[[int], None]) -> Learned:
-    """Learn from the past; `told` hears how many of 2 N pieces of work are done.
+    """Learn from the past; `told` hears how many of 2 N + 1 pieces of work are done.
 
     Raises
     ------
@@ -92,6 +97,7 @@ def learned(past: Sequence[Read], options: Options, told: Callable[[int], None])
             learner.partial_fit(read.P)
         told(len(past) + done)
     learner.predict(past[-1].P)  # those that solve when asked
+    told(2 * len(past) + 1)
     alarm = DriftAlarm().fit(graphs) if len(past) >= FEWEST_FOR_ALARM else None
     account = _account(learner, options, past, time.perf_counter() - begin)
     return Learned(learner.predict, learner.partial_fit, duals, alarm, account, learner)
@@ -116,8 +122,8 @@ def _learner(options: Options, end: float, past: Sequence[Read], duals: np.ndarr
 
 def _account(learner: MultiplierLearner, options: Options, past: Sequence[Read], seconds: float) -> dict[str, Any]:
     """The constants of the theory, what it proves, and how many instances it would take to prove one per cent."""
-    B = max(read.P.B for read in past)
-    s, scale = past[0].P.n_rows, ENOUGH * abs(float(np.mean([read.P.lp_relaxation()[0] for read in past])))
+    B, s = learner.B_, past[0].P.n_rows
+    scale = ENOUGH * abs(float(np.mean([read.P.lp_relaxation()[0] for read in past])))
     account: dict[str, Any] = {
         "learner": options.learner_name, "instances": [str(read.path) for read in past], "rows": s, "B": B, "pi_max": learner.pi_max_,
         "seconds": seconds, "theorem_bound": learner.bound_, "theorem_instances_for_1_percent": None,

@@ -107,14 +107,15 @@ class Reader:
 
     Parameters
     ----------
-    coupling : regular expression; None finds the rows of the first file, and takes those of the same names in all others
+    coupling : as in `CoupledMILP.from_mps`; ``"auto"`` finds the rows of the first file, and takes those of the same names in all
+        others
+    found_by : who says which rows they are, for the report
     block_gap : see `CoupledMILP`
     """
 
-    def __init__(self, coupling: str | None, block_gap: float) -> None:
-        self.coupling, self.block_gap = coupling, block_gap
+    def __init__(self, coupling: str | Sequence[str], found_by: str, block_gap: float) -> None:
+        self.coupling, self.found_by, self.block_gap = coupling, found_by, block_gap
         self.first: Read | None = None
-        self._rows: list[str] = []
 
     def read(self, path: Path) -> Read:
         """
@@ -124,11 +125,10 @@ class Reader:
             If the file is no model, or its coupling rows are not those of the first; the message begins with the file.
         """
         with named(path):
-            if self.first is None:
-                P = CoupledMILP.from_mps(path, self.coupling or "auto")
-                self._rows = rows_in_file(P)
-            else:
-                P = CoupledMILP.from_mps(path, self.coupling or self._rows)
+            P = CoupledMILP.from_mps(path, self.coupling)
+            if self.coupling == "auto":
+                self.coupling = rows_in_file(P.row_names)
+            if self.first is not None:
                 _check_same(self.first, P)
             P.gap = self.block_gap
         read = Read(path, P)
@@ -158,13 +158,14 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def rows_in_file(P: CoupledMILP) -> list[str]:
-    """Names of the coupling rows as the file has them: a row with two sides became two."""
-    names = set(P.row_names)
-    return list(dict.fromkeys(
-        name.removesuffix("_upper") if name.endswith("_upper") and name.removesuffix("_upper") in names else name
-        for name in P.row_names
-    ))  # fmt: skip
+def rows_in_file(row_names: Sequence[str]) -> list[str]:
+    """Names of coupling rows as a file has them: a row with two sides became two.
+
+    >>> rows_in_file(["tie", "tie_upper", "upper"])
+    ['tie', 'upper']
+    """
+    names = set(row_names)
+    return [name for name in row_names if not (name.endswith("_upper") and name.removesuffix("_upper") in names)]
 
 
 @contextmanager

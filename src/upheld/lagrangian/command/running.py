@@ -9,9 +9,9 @@ from typing import Any
 
 from upheld.lagrangian.command.bounding import Bounded, bounded, pieces
 from upheld.lagrangian.command.document import bounds_table, plan_table, prices_table, run_document
-from upheld.lagrangian.command.learning import Learned, learned, loaded, save
+from upheld.lagrangian.command.learning import Learned, learned, loaded, priced_rows, save
 from upheld.lagrangian.command.options import Options
-from upheld.lagrangian.command.reading import Read, Reader, check_apart, named_files
+from upheld.lagrangian.command.reading import Read, Reader, check_apart, named_files, rows_in_file
 from upheld.lagrangian.command.terminal import Progress
 from upheld.report.content import drawn, json_text
 from upheld.report.writing import write_files
@@ -27,7 +27,7 @@ def planned(options: Options) -> tuple[dict[str, Any], list[Path]]:
     """
     paths, tests = named_files(options.train, "--train"), named_files(options.test, "--test")
     check_apart(paths, tests)
-    reader = Reader(options.coupling, options.block_gap)
+    reader = _reader(options)
     with Progress() as progress:
         past = _read(reader, paths, progress, "reading the past")
         new = _read(reader, tests, progress, "reading what is new")
@@ -35,6 +35,15 @@ def planned(options: Options) -> tuple[dict[str, Any], list[Path]]:
         results = _bounds(new, found, options, progress)
     document = run_document(options, reader, found, results)
     return document, _write(options, document, found, results)
+
+
+def _reader(options: Options) -> Reader:
+    """By the pattern, else by the rows of the saved multipliers, else the rows are found."""
+    if options.coupling is not None:
+        return Reader(options.coupling, "the pattern", options.block_gap)
+    if options.multipliers is not None:
+        return Reader(rows_in_file(priced_rows(options.multipliers)), "the multipliers", options.block_gap)
+    return Reader("auto", "detection", options.block_gap)
 
 
 def _read(reader: Reader, paths: list[Path], progress: Progress, label: str) -> list[Read]:
@@ -49,7 +58,7 @@ def _read(reader: Reader, paths: list[Path], progress: Progress, label: str) -> 
 def _multipliers(past: list[Read], first: Read, options: Options, progress: Progress) -> Learned:
     if options.multipliers is not None:
         return loaded(options.multipliers, first)
-    with progress.part("learning", 2 * len(past)) as told:
+    with progress.part("learning", 2 * len(past) + 1) as told:
         return learned(past, options, told)
 
 

@@ -86,7 +86,7 @@ def print_run(document: Mapping[str, Any], written: Sequence[Path]) -> None:
 def _coupling(coupling: Mapping[str, Any]) -> str:
     rows = coupling["rows"]
     shown = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else rows[0]
-    found = "" if coupling["found_by"] == "the pattern" else ", found by detection: check that they are those you mean"
+    found = ", found by detection: check that they are those you mean" if coupling["found_by"] == "detection" else ""
     return (
         f"{_count(len(rows), 'coupling row')} ({shown}){found}; without them {_count(coupling['blocks'], 'block')}; "
         f"{_count(coupling['variables'], 'variable')}, {coupling['whole_number_variables']:,} of them whole numbers"
@@ -134,10 +134,13 @@ def _instances(document: Mapping[str, Any]) -> Table:
 
 def _reading(document: Mapping[str, Any]) -> str:
     side, better = ("upper", "lower") if document["sense"] == "max" else ("lower", "higher")
-    return (
+    text = (
         f"All bounds are certified {side} bounds on the optimum, whatever was learned: {better} is better. learned: at the learned "
         "multipliers, one solution of all blocks."
     )
+    if document["instances"][0]["nodes"] is None:
+        return text
+    return f"{text} proven: the best of all these and of the search for the plan; gap: between it and the plan."
 
 
 def _rivals(document: Mapping[str, Any]) -> Table:
@@ -179,7 +182,11 @@ def _prices(document: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{name} {value:.4g}" for name, value in list(prices.items())[:SHOWN_PRICES])
     more = f", ... ({len(prices) - SHOWN_PRICES} more)" if len(prices) > SHOWN_PRICES else ""
     free = document["rows_without_price"]
-    note = f" {_count(free, 'row')} cost nothing: never binding, they could be left out." if free else ""
+    note = (
+        f" {_count(free, 'row')} of price 0 did not bind: left out of the coupling, they make the dual smaller."
+        if free
+        else ""
+    )
     return f"Multipliers, in objective units per unit of the row: {shown}{more}.{note}"
 
 
