@@ -117,8 +117,8 @@ def run(
         print_run(document, written)
 
 
-def write_data(folder: Path) -> None:
+def write_data(out: Path) -> None:
     """Twenty days of a system of ten power plants in ``past/``, and ``today.mps``."""
     from upheld.lagrangian.data import write_days
 
-    write_days(folder)
+    write_days(out)
