@@ -243,6 +243,50 @@ def test_a_line_that_is_no_json(folder, inside, feed):
     assert lines(done.stdout)[-1]["n"] == 599
 
 
+def test_what_can_hardly_be_meant_is_pointed_out(folder, inside, feed):
+    feed.assign(copy=feed["w"], gain=feed["y"]).to_csv(folder / "copies.csv", index=False)
+    with pytest.warns(UserWarning, match="is the same as") as noted:
+        inside(*RUN, "copies.csv", *COLUMNS, *FAST)
+    assert [str(one.message).split(";")[0] for one in noted] == [
+        "column 'copy' is the same as 'w'", "column 'gain' is the same as 'y'",
+    ]  # fmt: skip
+    (folder / "twins.csv").write_text(feed.to_csv(index=False).replace("x1,x2", "x1,x1", 1))
+    with pytest.warns(UserWarning, match="column 'x1.1' may be a second column of the name 'x1'"):
+        inside(*RUN, "twins.csv", *COLUMNS, *FAST)
+
+
+def test_a_confounder_in_no_column_is_spoken_of(folder, inside):
+    done = inside(*RUN, "feed.csv", *COLUMNS, *FAST, "--out", "out")
+    assert (
+        "To explain the effect away, a confounder that is in no column would have to put weights off by a factor of"
+        in done.stdout
+    )
+    [found] = report_of(folder / "out")["sensitivity"]
+    assert found["e_value"] > found["e_value_interval"] > 1
+    assert f"factor of {found['tipping']:.2g}" in done.stdout
+
+
+def test_one_arm_and_no_row_have_no_effect(folder, inside, feed):
+    feed.assign(w=1).to_csv(folder / "one.csv", index=False)
+    assert (
+        "There is no effect: all rows so far have the same treatment" in inside(*RUN, "one.csv", *COLUMNS, *FAST).stdout
+    )
+    feed.assign(x1=np.nan).to_csv(folder / "none.csv", index=False)
+    done = inside(*RUN, "none.csv", *COLUMNS, *FAST, "--on-bad-rows", "skip")
+    assert "There is no effect: no row could be used." in done.stdout
+
+
+def test_the_unit_of_the_outcome_has_no_zero(folder, inside, feed):
+    """Also before an arm has an outcome model: a coreset of 64 merges rows from its 128th on."""
+    shifted = feed.assign(y=feed["y"] + 1e6)
+    widths = []
+    for name, table in (("near.csv", feed), ("far.csv", shifted)):
+        table.to_csv(folder / name, index=False)
+        [*_, last] = lines(inside(*RUN, name, *COLUMNS, *FAST, "--json", "-").stdout)
+        widths.append(last["contrasts"][0]["se"])
+    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
+
+
 # -- bad input
 
 GOOD = "good.sketch"
@@ -270,6 +314,23 @@ BAD = [
     ("broken.parquet W", "broken.parquet cannot be read as Parquet"),
     ("broken.csv.gz W", "broken.csv.gz is not a whole gzip file"),
     ("dates.parquet W", "column 'when' of dates.parquet holds dates, which are no covariate"),
+    ("dates.csv W", "column 'when' of dates.csv holds dates, which are no covariate"),
+    ("lists.parquet W", "column 'x1' of lists.parquet holds lists"),
+    ("commas.csv W", "column 'x1' of commas.csv holds numbers with commas, such as '2,041'"),
+    ("trailing.csv W", "column 'Unnamed: 6' of trailing.csv is empty in rows 1 to 2,500; leave it out"),
+    ("large.csv W", "column 'x1' is beyond 1e+100 (2.041e+150) in row 1 of large.csv"),
+    ("nested.jsonl W", "line 2 of nested.jsonl holds more than one value under 'x1'"),
+    ("deep.jsonl W", "line 1 of deep.jsonl is no JSON object"),
+    ("long.jsonl W", "column 'x1' is not finite (inf) in row 1 of long.jsonl"),
+    ("dates.csv W --time x2 --covariates when", "column 'when' of dates.csv holds dates"),
+    ("american.csv W --time when", "column 'when' of american.csv is '01/01/2026' in row 1, neither a number nor a date in ISO 8601"),
+    ("torn.csv W --time when", "column 'when' is '2026-13-45', no date, in row 3 of torn.csv"),
+    ("dates.csv numbers.csv W --time when --covariates x1", "column 'when' held dates in earlier rows and holds numbers in numbers.csv"),
+    ("feed.csv ./feed.csv W", "feed.csv is named twice"),
+    ("feed.csv W --block 1e4", "--block '1e4' is neither a number of rows nor a time"),
+    ("feed.csv W --estimand recent --block none", "--estimand recent is the effect over the last blocks"),
+    ("feed.csv W --coreset-size 99999999999", "--coreset-size must be at most 1,000,000, got 99,999,999,999"),
+    ("feed.csv W --sketch /dev/null", "/dev/null is a device or a pipe"),
     ("feed.csv W --block 1d", "name the column of time with --time"),
     ("feed.csv W --block soon --time x1", "--block 'soon' is neither a number of rows nor a time"),
     ("feed.csv W --block 3", "--block must be at least 40 rows, got 3"),
@@ -330,6 +391,21 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory, feed: pd.DataFrame) -> P
     (folder / "broken.parquet").write_bytes(b"PAR1 no more of it")
     (folder / "broken.csv.gz").write_bytes(gzip.compress(feed.to_csv().encode())[:-200])
     feed.assign(when=pd.date_range("2026-01-01", periods=len(feed), freq="h")).to_parquet(folder / "dates.parquet")
+    when = pd.Series(pd.date_range("2026-01-01", periods=len(feed), freq="h"))
+    feed.assign(when=when).to_csv(folder / "dates.csv", index=False)
+    feed.assign(when=when.dt.strftime("%m/%d/%Y")).to_csv(folder / "american.csv", index=False)
+    feed.assign(when=when.astype(str).where(when.index != 2, "2026-13-45")).to_csv(folder / "torn.csv", index=False)
+    feed.assign(when=np.arange(len(feed))).to_csv(folder / "numbers.csv", index=False)
+    feed.assign(x1=feed["x1"].map(lambda value: [value, 1.0])).to_parquet(folder / "lists.parquet")
+    feed.assign(x1=feed["x1"].map(lambda value: f"{value:.3f}".replace(".", ","))).to_csv(
+        folder / "commas.csv", index=False
+    )
+    feed.assign(x1=feed["x1"] * 1e150).to_csv(folder / "large.csv", index=False)
+    (folder / "trailing.csv").write_text("\n".join(f"{line}," for line in feed.to_csv(index=False).splitlines()))
+    record = '{"x1": %s, "w": 0, "y": 1.5}'
+    (folder / "nested.jsonl").write_text("\n".join([record % "1", record % "[1, 2]"]))
+    (folder / "long.jsonl").write_text(record % ("9" * 400))
+    (folder / "deep.jsonl").write_text("[" * 100_000)
     read = FileRead("feed.csv", 600, *Source(str(folder / "feed.csv")).head())
     sketched(folder / GOOD, feed, read)
     sketched(folder / "seeded.sketch", feed, read, random_state=1)

@@ -116,3 +116,15 @@ def test_weights_are_copies():
 def test_ids_hash_to_63_bits_and_tell_numbers_from_words():
     assert 0 <= hashed("a" * 1000) < 2**63
     assert hashed(1) != hashed("1")
+
+
+def test_numbers_whose_squares_would_not_be_finite():
+    with pytest.raises(BadRowError, match="column 'age' is 4e\\+120 in row 1, beyond 1e\\+100; take another unit"):
+        checked_covariates(TABLE.assign(age=[1.0, 4e120, 2.0]))
+    with pytest.raises(BadRowError, match="the outcome is -2e\\+200 in row 0, beyond 1e\\+100"):
+        checked_outcome([-2e200, 1.0], 2)
+
+
+def test_arms_that_are_one_number_as_floats():
+    with pytest.raises(ValueError, match="the treatment is 1e\\+18, too large for the number of an arm"):
+        checked_treatment(np.array([10**18, 10**18 + 1]), 2)

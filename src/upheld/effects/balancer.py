@@ -156,10 +156,10 @@ class StreamingBalancer(MergeableStream):
         for name, allowed in (("outcomes", OUTCOMES), ("pairing", PAIRINGS), ("signing", SIGNINGS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} is unknown; take one of {', '.join(allowed)}")
-        if not LEAST_CAPACITY <= self.coreset_size <= MOST_CAPACITY:
-            raise ValueError(
-                f"coreset_size must be at least {LEAST_CAPACITY} and at most {MOST_CAPACITY:,}, got {self.coreset_size:,}"
-            )
+        if self.coreset_size < LEAST_CAPACITY:
+            raise ValueError(f"coreset_size must be at least {LEAST_CAPACITY}, got {self.coreset_size}")
+        if self.coreset_size > MOST_CAPACITY:
+            raise ValueError(f"coreset_size must be at most {MOST_CAPACITY:,}, got {self.coreset_size:,}")
 
     def _new_arm(self) -> CoresetArm:
         assert self.feature_map_ is not None

@@ -248,7 +248,7 @@ def _shown(value: Any, kind: str = "number") -> str:
         return f"{value[:40]!r}, no {kind},"
     if pd.isna(value):
         return "missing"
-    return f"beyond {MAX_SIZE:g} ({value})" if np.isfinite(value) else f"not finite ({value})"
+    return f"beyond {MAX_SIZE:g} ({value:.4g})" if np.isfinite(value) else f"not finite ({value})"
 
 
 def _listed(names: list[str], most: int = 12) -> str:
