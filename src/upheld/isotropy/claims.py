@@ -254,24 +254,28 @@ def sizes(**prompts_and_answers: tuple[int, int]) -> list[dict[str, str | int | 
     ]
 
 
+LARGE = sizes(
+    biographies=(100, 20), longer=(100, 5), longest=(100, 5), falsehoods=(100, 5), wording=(50, 5), countries=(14, 5)
+)
 SIGNALS = Experiment(
     "isotropy.signals",
     measure_signals,
     conditions={
         Scale.SMOKE: sizes(biographies=(6, 6), longer=(3, 2), falsehoods=(4, 2), wording=(2, 2), countries=(6, 5)),
         Scale.QUICK: sizes(biographies=(24, 10), longer=(12, 5), falsehoods=(16, 5), wording=(6, 5), countries=(14, 5)),
-        Scale.STANDARD: sizes(
-            biographies=(100, 20),
-            longer=(100, 5),
-            longest=(100, 5),
-            falsehoods=(100, 5),
-            wording=(50, 5),
-            countries=(14, 5),
-        ),
-        Scale.FULL: [{"data": SEGMENT_SCORE, "prompts": 1000, "answers": 20}],
+        Scale.STANDARD: LARGE,
+        Scale.FULL: LARGE,
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: BLOCKS, Scale.STANDARD: BLOCKS, Scale.FULL: BLOCKS},
-    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 300, Scale.STANDARD: 3600, Scale.FULL: 36_000},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 300, Scale.STANDARD: 3600, Scale.FULL: 3600},
+)
+
+AUTHORS_DATA = Experiment(
+    "isotropy.authors-data",
+    measure_signals,
+    conditions={Scale.FULL: [{"data": SEGMENT_SCORE, "prompts": 1000, "answers": 20}]},
+    repeats={Scale.FULL: BLOCKS},
+    timeout_s={Scale.FULL: 36_000},
 )
 
 # -- rivals that need a model of their own
@@ -523,6 +527,20 @@ CLAIMS = [
         rule=AtMost(Mean("spearman", "isotropy", {"data": LABELLED}), 0.0, per=("data",)),
         note="Spearman correlation of score and factuality in each block. The invented biographies are made so that knowledge shows as "
         "agreement; the countries are not.",
+    ),
+    Claim(
+        "isotropy.authors-data",
+        "on the authors' own labelled answers too, the more the answers spread, the less of them is true, and better than every other "
+        "signal that needs no further model foretells it",
+        reported="a consistent win",
+        experiment=AUTHORS_DATA,
+        rule=All(
+            (
+                AtMost(Mean("spearman", "isotropy"), 0.0),
+                Superior("R2", ours="isotropy", rivals=TEXT_RIVALS),
+            )
+        ),
+        note="Measured at full scale, on a SegmentScore file of the user's (UPHELD_SEGMENT_SCORE).",
     ),
     Claim(
         "isotropy.foretells-disagreement",

@@ -527,6 +527,7 @@ def brittleness(frame: pd.DataFrame) -> Figure:
 
 PICTURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
     "isotropy.foretells-falsehood": correlations,
+    "isotropy.authors-data": partial(race, judged=True),
     "isotropy.foretells-disagreement": partial(
         correlations, metric="spearman with consistency", what="agreement of the answers"
     ),
