@@ -66,6 +66,12 @@ def test_solvers_bounds_lie_between_lp_and_optimum(draw):
             cp_sat(M, 10.0)
 
 
+def test_cp_sat_without_time_has_no_bound():
+    found = cp_sat(data.gap("E", 10, 40, np.random.default_rng(0)).milp(), 1e-3)
+    assert found.bound == -np.inf
+    assert found.seconds < 30
+
+
 def test_a_maximisation_is_a_minimisation_inside():
     P = MultiKnapsack([4, 3], [[1, 1], [2, 1]], [1, 2])  # one item: the better is worth 4
     assert cp_sat(P.milp(), 5.0).bound == pytest.approx(-4.0)

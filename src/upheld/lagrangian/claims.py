@@ -375,8 +375,11 @@ def measure_bounds(trial: Trial) -> Iterator[Measurement]:
         sat = cp_sat(M, limit / 4)
         proven["CP-SAT"] = (sat.bound, sat.seconds)
     for method, (bound, took) in proven.items():
-        yield Measurement(method, "bound over optimum", bound / opt)
         yield Measurement(method, "seconds", took)
+        yield Measurement(method, "has a bound in time", float(np.isfinite(bound)))
+        if not np.isfinite(bound):
+            continue
+        yield Measurement(method, "bound over optimum", bound / opt)
         if opt - lp.value > 1e-6 * (1 + abs(opt)):
             yield Measurement(method, "closed share of the LP's gap", (bound - lp.value) / (opt - lp.value))
     for name in ("GLOP", "PDLP"):

@@ -75,7 +75,7 @@ def ortools_duals(M: CoupledMILP, name: str = "GLOP") -> LPDuals:
 
 
 def cp_sat(M: CoupledMILP, seconds: float) -> SolverBound:
-    """The bound of OR-Tools' CP-SAT after `seconds`, one worker.
+    """The bound of OR-Tools' CP-SAT after `seconds`, one worker; minus infinity if it has found nothing in that time.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def cp_sat(M: CoupledMILP, seconds: float) -> SolverBound:
         If a variable is continuous: CP-SAT puts those on a grid, and what it proves is no bound on the model (on a small unit
         commitment it lies above the optimum).
     RuntimeError
-        If it refuses the model, or has proved nothing in that time.
+        If it refuses the model, or finds it infeasible.
     """
     from ortools.linear_solver.python import model_builder
 
@@ -95,6 +95,8 @@ def cp_sat(M: CoupledMILP, seconds: float) -> SolverBound:
     done.set_time_limit_in_seconds(seconds)
     done.set_solver_specific_parameters("num_workers: 1")
     status = done.solve(model)
+    if status == model_builder.SolveStatus.NOT_SOLVED:
+        return SolverBound(-np.inf, time.perf_counter() - begin)
     if status not in (model_builder.SolveStatus.OPTIMAL, model_builder.SolveStatus.FEASIBLE):
         raise RuntimeError(f"CP-SAT says {status.name} after {seconds:g} seconds")
     return SolverBound(float(done.best_objective_bound), time.perf_counter() - begin)
