@@ -313,6 +313,7 @@ BAD = [
     ("latin.csv W", "latin.csv cannot be read as CSV in UTF-8"),
     ("broken.parquet W", "broken.parquet cannot be read as Parquet"),
     ("broken.csv.gz W", "broken.csv.gz is not a whole gzip file"),
+    ("flipped.csv.gz W", "flipped.csv.gz is not a whole gzip file"),
     ("dates.parquet W", "column 'when' of dates.parquet holds dates, which are no covariate"),
     ("dates.csv W", "column 'when' of dates.csv holds dates, which are no covariate"),
     ("lists.parquet W", "column 'x1' of lists.parquet holds lists"),
@@ -389,6 +390,8 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory, feed: pd.DataFrame) -> P
     (folder / "ragged.csv").write_text("x1,w,y\n1,0,2\n1,0,2,7\n")
     (folder / "latin.csv").write_bytes("name,w,y\nJosé,0,2\n".encode("latin-1"))
     (folder / "broken.parquet").write_bytes(b"PAR1 no more of it")
+    packed = gzip.compress(feed.to_csv(index=False).encode())
+    (folder / "flipped.csv.gz").write_bytes(packed[:5000] + b"\xff" * 200 + packed[5200:])
     (folder / "broken.csv.gz").write_bytes(gzip.compress(feed.to_csv().encode())[:-200])
     feed.assign(when=pd.date_range("2026-01-01", periods=len(feed), freq="h")).to_parquet(folder / "dates.parquet")
     when = pd.Series(pd.date_range("2026-01-01", periods=len(feed), freq="h"))

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,7 @@ class Source:
         except (pd.errors.ParserError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"{self.label} cannot be read as {self._format} ({reason}); mend that line") from error
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{self.label} is not a whole gzip file ({error}); restore it from a copy") from error
         if rows < skip:
             raise ValueError(
