@@ -365,7 +365,7 @@ class WarmStartMultipliers(MultiplierLearner):
     ----------
     pi_max : end of Pi; None takes twice the largest LP multiplier of the instances seen so far
     target : ``"min-norm"``, the maximiser of least norm, or ``"lp-dual"``, the LP multipliers: cheaper, and near it
-    calls : oracle calls an instance for ``"min-norm"``
+    calls : most oracle calls an instance for ``"min-norm"``: as many for u*, and again for the least norm
 
     Attributes
     ----------
