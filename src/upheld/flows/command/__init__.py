@@ -1,0 +1,89 @@
+"""``upheld run flows --velocity flow.pt --likelihood classifier.pt --target 3``: conditional samples of a flow that is not conditional."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = (
+    "upheld run flows --velocity {file}/flow.pt --likelihood {file}/guide.pt --judge {file}/judge.pt --shape 64 --target 3 --compare "
+    "--out out/"
+)
+WRITES_A_FOLDER = True
+
+
+def run(
+    velocity: Annotated[
+        str,
+        typer.Option(
+            "--velocity",
+            help="The flow: a TorchScript file called as f(x, t), weights (.pt, .safetensors, .npz) with --loader, or diffusers:FOLDER.",
+        ),
+    ],
+    likelihood: Annotated[
+        Path, typer.Option("--likelihood", help="The guide: a classifier's TorchScript file; from samples to logits.")
+    ],
+    target: Annotated[int, typer.Option("--target", min=0, help="The wanted class, counted from 0.")],
+    shape: Annotated[
+        str, typer.Option("--shape", help="Of one example: 64, or 1,28,28. Of the latents, for diffusers.")
+    ],
+    judge: Annotated[
+        Path | None,
+        typer.Option(
+            "--judge", help="Another classifier, of other data and family, that did not guide: whom to believe."
+        ),
+    ] = None,
+    loader: Annotated[
+        str | None,
+        typer.Option("--loader", help="module:callable that makes the network into which --velocity's weights go."),
+    ] = None,
+    prediction: Annotated[
+        str, typer.Option("--prediction", help="What the network gives: velocity, endpoint, noise; auto looks.")
+    ] = "auto",
+    coupling: Annotated[
+        str,
+        typer.Option(
+            "--coupling", help="How training paired noise and data: independent, or ot (then no noise is added)."
+        ),
+    ] = "independent",
+    path: Annotated[str, typer.Option("--path", help="linear, cosine or vp.")] = "linear",
+    n: Annotated[int, typer.Option("-n", "--samples", min=1, help="Samples, independent of each other.")] = 64,
+    particles: Annotated[int | None, typer.Option("--particles", min=1, help="K, particles a sample; 16.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=2, help="N, steps of the flow; 128.")] = None,
+    preset: Annotated[str, typer.Option("--preset", help="default, or paper: the published settings.")] = "default",
+    guidance: Annotated[
+        float | None,
+        typer.Option("--guidance", min=0, help="Strength of the gradient in the proposal; 2 for classifiers."),
+    ] = None,
+    noise: Annotated[float, typer.Option("--noise", min=0, help="1: memoryless; 0: the deterministic flow.")] = 1.0,
+    temperature: Annotated[float, typer.Option("--temperature", help="The guide's logits are divided by it.")] = 1.0,
+    prompt: Annotated[str, typer.Option("--prompt", help="For diffusers: the pipeline's own condition.")] = "",
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Beside it, at the same evaluations: importance sampling, FlowChef, and the flow without a condition.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for samples.npz, summary.json and pictures.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+) -> None:
+    """Samples of a pretrained flow-matching model that a classifier takes for the wanted class, without training: by weighted and
+    resampled particles, with an estimate of the evidence and warnings where they should not be trusted."""
+    asked = dict(locals())
+    from upheld.flows.command.running import Options, sample
+
+    sample(Options(**asked))
+
+
+def write_data(out: Path) -> None:
+    """Handwritten digits of 8 x 8 pixels (scikit-learn): a small flow, a guide, and a judge of another family that shares no row with
+    either, as TorchScript files. Trained on the first call, in about half a minute."""
+    from upheld.flows.command.embedded import write_digit_models
+
+    write_digit_models(out)

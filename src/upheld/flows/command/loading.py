@@ -1,0 +1,120 @@
+"""A user's model files: TorchScript, weights with a loader, diffusers folders."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from upheld.flows.pipelines import from_diffusers
+from upheld.flows.velocity import FlowField
+
+DIFFUSERS = "diffusers:"
+
+
+def load_flow(
+    name: str, loader: str | None, prediction: str, coupling: str, prompt: str, shape: tuple[int, ...]
+) -> FlowField:
+    """The flow that ``--velocity`` names.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be loaded; the message says what is wanted instead.
+    """
+    if name.startswith(DIFFUSERS):
+        return _pipeline(Path(name.removeprefix(DIFFUSERS)), prompt, shape)
+    module = load_module(Path(name), "--velocity", loader)
+    return FlowField(module, parametrization=prediction, coupling=coupling)
+
+
+def load_module(path: Path, option: str, loader: str | None = None) -> nn.Module:
+    """A module to call: a TorchScript file, or weights put into what the loader makes."""
+    if not path.is_file():
+        raise ValueError(f"{option} {path} is no file; name one that torch.jit.save wrote")
+    if loader is not None:
+        module = _made(loader)
+        try:
+            module.load_state_dict(_weights(path))
+        except RuntimeError as error:
+            raise ValueError(f"the weights of {path} do not fit what {loader} makes: {_first_line(error)}") from error
+        return module.eval().requires_grad_(False)
+    if not _is_torchscript(path):
+        raise ValueError(
+            f"{option} {path} is no TorchScript file; save it with torch.jit.trace(net, example).save(...), or give its weights with "
+            "--loader module:callable"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            found: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        except RuntimeError as error:
+            raise ValueError(f"{option} {path} cannot be loaded: {_first_line(error)}; save it again") from error
+    for parameter in found.parameters():
+        parameter.requires_grad_(False)
+    return found.eval()
+
+
+def _is_torchscript(path: Path) -> bool:
+    """A zip archive with code in it; weights alone have none."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any("/code/" in name for name in archive.namelist())
+
+
+def _weights(path: Path) -> dict[str, torch.Tensor]:
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        loaded: dict[str, torch.Tensor] = load_file(path)
+        return loaded
+    if path.suffix == ".npz":
+        import numpy as np
+
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: torch.as_tensor(arrays[name]) for name in arrays.files}
+    try:
+        state = torch.load(path, weights_only=True, map_location="cpu")
+    except Exception as error:  # pickles fail in as many ways as there are
+        raise ValueError(
+            f"{path} holds no weights that can be loaded safely ({_first_line(error)}); save net.state_dict()"
+        ) from error
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise ValueError(f"{path} holds a {type(state).__name__}, not a state_dict of tensors; save net.state_dict()")
+    return state
+
+
+def _made(loader: str) -> nn.Module:
+    """What ``module:callable`` makes."""
+    module, _, attribute = loader.partition(":")
+    if not attribute:
+        raise ValueError(f"--loader {loader!r} names no callable; write module:callable")
+    try:
+        make: Any = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"--loader {loader!r} cannot be imported ({error}); it must be on Python's path") from error
+    made = make()
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"--loader {loader!r} makes a {type(made).__name__}; it must return a torch.nn.Module")
+    return made
+
+
+def _pipeline(folder: Path, prompt: str, shape: tuple[int, ...]) -> FlowField:
+    if not (folder / "model_index.json").is_file():
+        raise ValueError(f"{folder} has no model_index.json; name a folder that pipeline.save_pretrained wrote")
+    if len(shape) != 3:
+        raise ValueError(f"--shape {','.join(map(str, shape))} is none of latents; give channels,height,width")
+    from diffusers import DiffusionPipeline  # type: ignore[import-not-found]
+
+    pipe = DiffusionPipeline.from_pretrained(folder, local_files_only=True)
+    return from_diffusers(pipe, prompt=prompt, latent_shape=(shape[0], shape[1], shape[2]))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

@@ -1,0 +1,239 @@
+"""One run: load, sample, judge, compare, write and say."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from upheld.flows.command.loading import load_flow, load_module
+from upheld.flows.command.terminal import show
+from upheld.flows.diagnostics import Diagnosis, diagnose
+from upheld.flows.likelihoods import ClassifierLikelihood, Decoded, Likelihood
+from upheld.flows.rivals import BestOf, FlowChef, Particles, Rival, at_cost
+from upheld.flows.sampler import Progress, TargetedFlow
+from upheld.flows.samples import FlowSamples
+from upheld.flows.velocity import FlowField
+
+SCHEMA = "upheld.flows.run/1"
+CHEF_STEPS = (0.01, 0.05)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line."""
+
+    velocity: str
+    likelihood: Path
+    target: int
+    shape: str
+    judge: Path | None
+    loader: str | None
+    prediction: str
+    coupling: str
+    path: str
+    n: int
+    particles: int | None
+    steps: int | None
+    preset: str
+    guidance: float | None
+    noise: float
+    temperature: float
+    prompt: str
+    compare: bool
+    seed: int
+    out: Path | None
+    json: bool
+
+    def example_shape(self) -> tuple[int, ...]:
+        """--shape as numbers.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        try:
+            sizes = tuple(int(part) for part in self.shape.split(","))
+        except ValueError:
+            sizes = ()
+        if not sizes or min(sizes) < 1:
+            raise ValueError(f"--shape {self.shape!r} is none; write 64, or 1,28,28")
+        return sizes
+
+
+@dataclass
+class Row:
+    """What the table says of one method."""
+
+    method: str
+    guide: float
+    judge: float | None
+    seconds: float
+    evaluations: int
+
+
+def sample(options: Options) -> None:
+    """The whole command."""
+    from upheld.report.content import json_text
+
+    shape = options.example_shape()
+    if options.temperature <= 0 or not math.isfinite(options.temperature):
+        raise ValueError(f"--temperature {options.temperature:g} is none; it must be above 0")
+    _usable(options.out)
+    field = load_flow(options.velocity, options.loader, options.prediction, options.coupling, options.prompt, shape)
+    guide = ClassifierLikelihood(load_module(options.likelihood, "--likelihood"), options.target, options.temperature)
+    judge = None if options.judge is None else load_module(options.judge, "--judge")
+    likelihood: Likelihood = guide if field.decode is None else Decoded(guide, field.decode)
+    flow = _flow(options, field, likelihood)
+    with _progress(flow) as told:
+        begin = time.perf_counter()
+        found = flow.sample(
+            options.n, shape=shape, generator=torch.Generator().manual_seed(options.seed), callback=told
+        )
+        seconds = time.perf_counter() - begin
+    cost = Particles(flow).cost
+    rows = [Row("TFTF", *_accuracy(found.samples, options, field, guide, judge), seconds, cost)]
+    rows += _beside(options, flow, field, guide, judge, likelihood, shape, cost) if options.compare else []
+    diagnosis = diagnose(found)
+    document = _document(options, found, diagnosis, rows)
+    if options.out is not None:
+        _write(options, found, document, shape, field)
+    if options.json:
+        print(json_text(document), end="")
+    else:
+        show(document, options.out)
+
+
+def _usable(out: Path | None) -> None:
+    """Say now that the results cannot be written, not after the run."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file, so nothing can be written to it; name a folder with --out")
+
+
+def _flow(options: Options, field: FlowField, likelihood: Likelihood) -> TargetedFlow:
+    further: dict[str, Any] = {} if options.guidance is None else {"guidance": options.guidance}
+    noise = options.noise
+    flow = TargetedFlow(
+        field, likelihood, path=options.path, n_steps=options.steps, n_particles=options.particles, preset=options.preset,
+        noise=noise, **further,
+    )  # fmt: skip
+    decided = flow.decided()
+    return replace(flow, n_steps=len(decided.times) - 1, n_particles=decided.count)
+
+
+def _accuracy(
+    x: Tensor, options: Options, field: FlowField, guide: ClassifierLikelihood, judge: Any
+) -> tuple[float, float | None]:
+    """Shares that guide and judge take for the target."""
+    with torch.no_grad():
+        seen = x if field.decode is None else field.decode(x)
+        shares = [
+            float((net(seen).argmax(1) == options.target).double().mean())
+            for net in (guide.module, judge)
+            if net is not None
+        ]
+    return shares[0], shares[1] if judge is not None else None
+
+
+def _beside(
+    options: Options, flow: TargetedFlow, field: FlowField, guide: ClassifierLikelihood, judge: Any, likelihood: Likelihood,
+    shape: tuple[int, ...], cost: int,
+) -> Iterator[Row]:  # fmt: skip
+    """What else one could do, at the same number of evaluations or, where more does not help, fewer."""
+    steps = int(flow.n_steps or 128)
+    others: dict[str, Rival] = {"importance sampling": at_cost(Particles(replace(flow, window=None)), cost)}
+    if options.path == "linear" and field.times is None:
+        others |= {f"FlowChef, step {step:g}": FlowChef(field, likelihood, step, steps) for step in CHEF_STEPS}
+        others["no condition"] = BestOf(field, likelihood, steps, 1)
+    for name, rival in others.items():
+        begin = time.perf_counter()
+        x = rival.sample(options.n, shape, torch.Generator().manual_seed(options.seed))
+        yield Row(name, *_accuracy(x, options, field, guide, judge), time.perf_counter() - begin, rival.cost)
+
+
+def _document(options: Options, found: FlowSamples, diagnosis: Diagnosis, rows: list[Row]) -> dict[str, Any]:
+    """``summary.json``."""
+    import importlib.metadata
+    import platform
+
+    import upheld
+    from upheld.report.content import plain
+
+    settings = {
+        name: (value.name if isinstance(value, Path) else value)
+        for name, value in vars(options).items()
+        if name not in ("out", "json")
+    }
+    return {
+        "schema": SCHEMA,
+        "settings": settings,
+        "versions": {
+            "upheld": upheld.__version__,
+            "python": platform.python_version(),
+            "torch": importlib.metadata.version("torch"),
+        },
+        "methods": [{name: plain(value) for name, value in vars(row).items()} for row in rows],
+        "particles": int(found.particles.shape[1]),
+        "log_evidence": plain(found.log_evidence),
+        "log_evidence_se": plain(found.log_evidence_se),
+        "diagnosis": {name: plain(value) for name, value in vars(diagnosis).items()},
+        "ess": {
+            "time": found.stage_times.tolist(),
+            "mean": found.ess_trace.mean(1).tolist(),
+            "resampled": found.resampled_at.double().mean(1).tolist(),
+        },
+    }
+
+
+def _write(
+    options: Options, found: FlowSamples, document: dict[str, Any], shape: tuple[int, ...], field: FlowField
+) -> None:
+    import io
+
+    from upheld.flows import plots
+    from upheld.report.content import drawn, json_text
+    from upheld.report.writing import write_files
+
+    assert options.out is not None
+    arrays = io.BytesIO()
+    np.savez_compressed(
+        arrays, samples=found.samples.numpy(), log_weights=found.log_weights.numpy(), particles=found.particles.numpy(),
+        particle_log_weights=found.particle_log_weights.numpy(), group_log_evidence=found.group_log_evidence.numpy(),
+    )  # fmt: skip
+    with torch.no_grad():
+        seen = found.samples if field.decode is None else field.decode(found.samples)
+    figures = {"samples": plots.sample_grid(seen), "ess": plots.ess_over_time(document["ess"], document["particles"])}
+    contents: dict[str, str | bytes] = {"samples.npz": arrays.getvalue(), "summary.json": json_text(document)}
+    for name, figure in figures.items():
+        contents |= {f"{name}.{ending}": drawn(figure, ending) for ending in ("png", "svg")}
+    write_files(options.out, contents)
+
+
+@contextmanager
+def _progress(flow: TargetedFlow) -> Iterator[Any]:
+    """On standard error: steps done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, highlight=False)
+    bar = Bar(
+        TextColumn("steps"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True,
+        disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("steps", total=flow.n_steps)
+
+        def told(progress: Progress) -> None:
+            bar.update(task, completed=progress.step)
+
+        yield told

@@ -1,0 +1,56 @@
+"""The table, and what is said beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+PIPE = 140
+
+
+def show(document: Mapping[str, Any], out: Path | None) -> None:
+    """A row a method, the evidence, and every warning."""
+    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    settings = document["settings"]
+    say(f"{settings['n']} samples of class {settings['target']}, {document['particles']} particles each.\n")
+    console.print(_table(document))
+    say(_meaning(document))
+    for warning in document["diagnosis"]["warnings"]:
+        say(f"Warning: {warning}.")
+    if out is not None:
+        say(f"wrote {out}: samples.npz, summary.json, pictures (png and svg)")
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("\nmethod", no_wrap=True)
+    for heading in ("guide says\nit is", "judge says\nit is", "\nseconds", "evaluations\na sample"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in document["methods"]:
+        judge = "no judge" if row["judge"] is None else f"{row['judge']:.1%}"
+        table.add_row(row["method"], f"{row['guide']:.1%}", judge, f"{row['seconds']:.1f}", f"{row['evaluations']:,}")
+    return table
+
+
+def _meaning(document: Mapping[str, Any]) -> str:
+    found = document["diagnosis"]
+    error = "" if document["log_evidence_se"] is None else f" ± {document['log_evidence_se']:.2g}"
+    lines = [
+        f"\nlog evidence {document['log_evidence']:.4g}{error}: how probable the class is under the flow, by the guide",
+        f"effective particles at the end {found['final_ess']:.0%}, at the worst stage {found['smallest_ess']:.0%}; "
+        f"{found['resamplings']:.1f} resamplings a sample; {found['unique_end_points']:.0%} of end points differ",
+    ]
+    if all(row["judge"] is None for row in document["methods"]):
+        lines.append(
+            "The guide judged its own work, which a fooled guide does well: give another classifier with --judge."
+        )
+    return "\n".join(lines)
