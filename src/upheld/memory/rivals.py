@@ -117,7 +117,7 @@ def candidates(name: str, rows: FloatArray) -> FloatArray:
 
 
 def tuned(
-    name: str, rows: FloatArray, damage: Callable[[FloatArray], FloatArray], *, folds: int = 5, foreign: FloatArray | None = None
+    name: str, rows: FloatArray, damage: Callable[[FloatArray], FloatArray], *, folds: int = 5
 ) -> float:  # fmt: skip
     """The value of the highest recall minus wrong recall: each fold's rows are cues that are not in store."""
     values = candidates(name, rows)
