@@ -1,0 +1,51 @@
+"""What is printed: plain in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPE = 140
+
+
+def _clean(text: str) -> str:
+    return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
+
+
+class Terminal:
+    """Standard output."""
+
+    def __init__(self) -> None:
+        self._console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
+
+    def say(self, text: str) -> None:
+        self._console.print(_clean(text), markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_header=any(headings))
+        for number, heading in enumerate(headings):
+            table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(_clean(cell)) for cell in row))
+        self._console.print(table)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Any]:
+    """On standard error, if that is a terminal: units done and the time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, highlight=False)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console,
+        transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task(label, total=total)
+        yield lambda: bar.advance(task)

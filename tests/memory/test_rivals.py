@@ -1,0 +1,70 @@
+"""Rivals: no weaker than their own packages, tuned by the objective they share."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+
+from upheld.memory import rivals
+from upheld.memory.data import corrupt
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(60, 20))
+
+
+def test_attention_s_weights_are_on_the_simplex_and_solve_their_problem():
+    scores = torch.randn(5, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    for weigh in (rivals.softmax, rivals.sparsemax, rivals.entmax15):
+        weights = weigh(scores)
+        assert torch.allclose(weights.sum(-1), torch.ones(5, dtype=torch.float64))
+        assert (weights >= 0).all()
+    # sparsemax is the projection onto the simplex: no other point of it is nearer
+    p = rivals.sparsemax(scores)
+    for seed in range(50):
+        q = torch.softmax(torch.randn(5, 9, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 4, -1)
+        assert (((p - scores) ** 2).sum(-1) <= ((q - scores) ** 2).sum(-1) + 1e-12).all()
+    # entmax 1.5: where it is positive, sqrt(p) - z/2 is one constant
+    p = rivals.entmax15(scores)
+    gaps = p.sqrt() - scores / 2
+    for row, weight in zip(gaps, p, strict=True):
+        assert float(row[weight > 0].std(unbiased=False)) < 1e-9
+
+
+@pytest.mark.skipif(importlib.util.find_spec("entmax") is None, reason="entmax is not installed")
+def test_they_are_the_package_s():
+    import entmax
+
+    scores = torch.randn(5, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    assert torch.allclose(rivals.sparsemax(scores), entmax.sparsemax(scores, dim=-1))
+    assert torch.allclose(rivals.entmax15(scores), entmax.entmax15(scores, dim=-1), atol=1e-7)
+
+
+def test_the_pairwise_network_recalls_few_and_loses_many():
+    rng = np.random.default_rng(0)
+    signs = rng.choice(np.array([-1, 1], dtype=np.int8), (3, 100))
+    cues = np.where(rng.random(signs.shape) < 0.1, -signs, signs)
+    assert np.array_equal(rivals.pairwise_recall(signs, cues, rng=rng), signs)
+    many = rng.choice(np.array([-1, 1], dtype=np.int8), (60, 100))
+    assert (rivals.pairwise_recall(many, many, rng=rng) * many).mean() < 0.9
+
+
+@pytest.mark.parametrize("name", rivals.WAYS)
+def test_every_way_recalls_clean_cues_once_tuned(name, rows):
+    rng = np.random.default_rng(1)
+    value = rivals.tuned(name, rows, lambda x: corrupt(x, rng=rng, noise=0.1))
+    found = rivals.WAYS[name](rows, rows + 0.05 * rng.normal(size=rows.shape), value)
+    assert (found == np.arange(len(rows))).mean() > 0.9
+    assert len(rivals.candidates(name, rows)) == (1 if name == rivals.NEIGHBOUR else 30)
+
+
+def test_a_tuned_cut_off_refuses_foreigners(rows):
+    rng = np.random.default_rng(1)
+    value = rivals.tuned(rivals.CUTOFF, rows, lambda x: corrupt(x, rng=rng, noise=0.1))
+    assert (rivals.WAYS[rivals.CUTOFF](rows, rng.normal(size=(40, 20)), value) == -1).mean() > 0.9
