@@ -340,7 +340,7 @@ def sampled_share(trial: Trial, name: str, load: float, b: float) -> Iterator[Me
 SUPPORT = Experiment(
     "memory.support", measure_support,
     conditions={
-        SMOKE: grid(b=[B], draws=[20]), Q: grid(b=[2.0, B, 5.0], draws=[100]), S: grid(b=[2.0, B, 5.0], draws=[1000]),
+        SMOKE: grid(b=[B], draws=[20]), Q: grid(b=[2.0, B, 5.0], draws=[400]), S: grid(b=[2.0, B, 5.0], draws=[1000]),
         F: grid(b=[1.5, 2.0, B, 5.0, 10.0], draws=[10_000]),
     },
     repeats={SMOKE: 1, Q: 8, S: 32, F: 64}, timeout_s={SMOKE: 240, Q: 240, S: 600, F: 3600},
