@@ -38,7 +38,13 @@ def measured(experiment):
     return Measurements(pd.DataFrame(rows), experiment.units)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "flows.cifar"])
+SLOW = ("flows.race", "flows.captions")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXPERIMENTS if name != "flows.cifar"],
+)
 def test_every_experiment_measures_what_its_claims_read(name):
     data = measured(EXPERIMENTS[name])
     for claim in CLAIMS:

@@ -249,7 +249,7 @@ def _strength(noise: float) -> Any:
 
 MARGINALS = Experiment(
     "flows.marginals", measure_marginals,
-    conditions={Scale.SMOKE: grid(d=[1], points=[500]), Scale.QUICK: grid(d=[1, 8], points=[20_000]),
+    conditions={Scale.SMOKE: grid(d=[1], points=[500]), Scale.QUICK: grid(d=[1, 8], points=[10_000]),
                 Scale.STANDARD: grid(d=[1, 8], points=[200_000])},
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 5},
     timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 900},
@@ -429,7 +429,7 @@ def measure_cost(trial: Trial) -> Iterator[Measurement]:
 
 COST = Experiment(
     "flows.cost", measure_cost, alone=True,
-    conditions={Scale.SMOKE: grid(K=[4, 16], groups=[4]), Scale.QUICK: grid(K=[4, 16, 64], groups=[64]),
+    conditions={Scale.SMOKE: grid(K=[4, 16], groups=[4]), Scale.QUICK: grid(K=[4, 16, 64], groups=[32]),
                 Scale.STANDARD: grid(K=[4, 16, 64, 256], groups=[64])},
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20},
     timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 300},
@@ -451,7 +451,7 @@ CLAIMS = [
           reported="stated", experiment=RESAMPLING,
           rule=Superior("mean error", ours="TFTF", rivals=("importance sampling",), relative=True, lower_is_better=True, per=("d",))),
     Claim("flows.resampling-beside", "error of the posterior mean without resampling, without guidance, with the published look-ahead, "
-          "and of two samplers for linear measurements", reported=None, experiment=RESAMPLING, ours=True,
+          "and of two samplers for linear measurements with their papers' settings", reported=None, experiment=RESAMPLING, ours=True,
           rule=Reported(tuple(Mean("mean error", name) for name in
                               ("TFTF", "TFTF without resampling", "bootstrap", "TFTF, point look-ahead", "OT-ODE", "PnP-Flow")))),
     Claim("flows.calibrated", "the calibrated look-ahead brings the posterior mean nearer the truth than the published point look-ahead",
