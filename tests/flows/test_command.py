@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from installed import refused
 from upheld.catalog import METHODS
+from upheld.diffusion.networks import TimeMLP
 from upheld.flows.command import EXAMPLE, run
 from upheld.flows.command.embedded import Nearest
 from upheld.flows.command.loading import load_module
@@ -119,6 +120,8 @@ def test_without_a_judge_it_says_that_the_guide_judged_itself(folder):
     ("further", "message"),
     [
         (["--shape", "a,b"], "--shape 'a,b' is none; write 64, or 1,28,28"),
+        (["--shape", "3"], "--velocity .* does not take examples of --shape 3: "),
+        (["--judge", "{folder}/flow.pt"], "--judge .* does not take examples of --shape 2: "),
         (["--target", "2"], "target 2 is no class; the classifier has 0 to 1"),
         (["--temperature", "0"], "--temperature 0 is none"),
         (["--velocity", "nothing.pt"], "--velocity nothing.pt is no file"),
@@ -157,6 +160,15 @@ def test_weights_go_into_what_the_loader_makes(folder, name, monkeypatch):
     net = load_module(folder / name, "--velocity", "users_network:make")
     assert torch.equal(net.weight, state["weight"])
     assert not any(p.requires_grad for p in net.parameters())
+
+
+def test_a_traced_network_keeps_the_size_of_its_batch_open():
+    net = TimeMLP(4, width=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(net, (torch.zeros(2, 4), torch.tensor(0.5)), check_trace=False)
+    x = torch.randn(7, 4)
+    torch.testing.assert_close(traced(x, torch.tensor(0.2)), net(x, torch.tensor(0.2)))
 
 
 def test_the_nearest_example_decides():

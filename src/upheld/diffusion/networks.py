@@ -56,7 +56,7 @@ class TimeMLP(nn.Module):
         self.last = nn.Linear(width, size if out is None else out)
 
     def forward(self, x: Tensor, t: Tensor, condition: Tensor | None = None) -> Tensor:
-        h = torch.cat([x, self.time(t, len(x)), *_given(condition, self.condition, x)], dim=1)
+        h = torch.cat([x, self.time(t, x.shape[0]), *_given(condition, self.condition, x)], dim=1)
         for depth, layer in enumerate(self.hidden):
             new = nn.functional.silu(layer(h))
             h = h + new if self.residual and depth else new
@@ -108,7 +108,7 @@ class SmallUNet(nn.Module):
     def forward(self, x: Tensor, t: Tensor, condition: Tensor | None = None) -> Tensor:
         if x.shape[-1] % 2**self.halvings or x.shape[-2] % 2**self.halvings:
             raise ValueError(f"pictures of {tuple(x.shape[-2:])} cannot be halved {self.halvings} times; pad them")
-        context = self.context(torch.cat([self.time(t, len(x)), *_given(condition, self.condition, x)], dim=1))
+        context = self.context(torch.cat([self.time(t, x.shape[0]), *_given(condition, self.condition, x)], dim=1))
         h = self.first(x)
         skips = [h]
         for layer in self.down:
@@ -168,7 +168,7 @@ class Double(nn.Module):
 def _given(condition: Tensor | None, size: int, x: Tensor) -> list[Tensor]:
     """The condition, zeros where none is given, nothing where the network takes none."""
     if condition is None:
-        return [x.new_zeros(len(x), size)] if size else []
+        return [x.new_zeros(x.shape[0], size)] if size else []
     if condition.shape != (len(x), size):
         raise ValueError(
             f"the condition has shape {tuple(condition.shape)}, the network takes {(len(x), size)}; build it with condition="

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +93,7 @@ def sample(options: Options) -> None:
     guide = ClassifierLikelihood(load_module(options.likelihood, "--likelihood"), options.target, options.temperature)
     judge = None if options.judge is None else load_module(options.judge, "--judge")
     likelihood: Likelihood = guide if field.decode is None else Decoded(guide, field.decode)
+    _try(options, field, guide, judge, shape)
     flow = _flow(options, field, likelihood)
     with _progress(flow) as told:
         begin = time.perf_counter()
@@ -111,6 +112,25 @@ def sample(options: Options) -> None:
         print(json_text(document), end="")
     else:
         show(document, options.out)
+
+
+def _try(options: Options, field: FlowField, guide: ClassifierLikelihood, judge: Any, shape: tuple[int, ...]) -> None:
+    """Ask every model for three examples, so that one that does not take them is named before anything runs."""
+    x = torch.zeros(3, *shape)
+    calls: dict[str, Callable[[], object]] = {
+        f"--velocity {options.velocity}": lambda: field.predict(x, torch.tensor(0.5))
+    }
+    if field.decode is None:
+        calls[f"--likelihood {options.likelihood}"] = lambda: guide.module(x)
+        if judge is not None:
+            calls[f"--judge {options.judge}"] = lambda: judge(x)
+    with torch.no_grad():
+        for name, call in calls.items():
+            try:
+                call()
+            except (RuntimeError, TypeError) as error:
+                reason = str(error).strip().splitlines()[-1][:200]
+                raise ValueError(f"{name} does not take examples of --shape {options.shape}: {reason}") from error
 
 
 def _usable(out: Path | None) -> None:
