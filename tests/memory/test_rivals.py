@@ -68,3 +68,19 @@ def test_a_tuned_cut_off_refuses_foreigners(rows):
     rng = np.random.default_rng(1)
     value = rivals.tuned(rivals.CUTOFF, rows, lambda x: corrupt(x, rng=rng, noise=0.1))
     assert (rivals.WAYS[rivals.CUTOFF](rows, rng.normal(size=(40, 20)), value) == -1).mean() > 0.9
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hopfieldnetwork") is None, reason="hopfieldnetwork is not installed")
+def test_the_pairwise_network_ends_where_the_package_s_does():
+    from hopfieldnetwork import HopfieldNetwork
+
+    rng = np.random.default_rng(0)
+    signs = rng.choice(np.array([-1, 1], dtype=np.int8), (4, 80))
+    cues = np.where(rng.random(signs.shape) < 0.1, -signs, signs).astype(np.int8)
+    network = HopfieldNetwork(80)
+    for row in signs:
+        network.train_pattern(row)
+    for cue, ours in zip(cues, rivals.pairwise_recall(signs, cues, rng=rng), strict=True):
+        network.set_initial_neurons_state(cue.copy())
+        network.update_neurons(iterations=50, mode="async")
+        assert np.array_equal(network.S, ours)

@@ -155,7 +155,7 @@ class SphereSampler:
     Examples
     --------
     >>> cold = SphereSampler("lse", 0.1, 50, 0.1, trials=4, burn_in=200, sweeps=400).run()
-    >>> abs(cold.phi.mean() - 0.95215) < 0.01, bool(cold.retrieved.all())
+    >>> bool(abs(cold.phi.mean() - 0.95215) < 0.01), bool(cold.retrieved.all())
     (True, True)
     """
 
