@@ -8,9 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 from installed import Command, install_brittle, install_example
+
+# No test is a matter of time: a busy machine may take as long as it likes over an example.
+settings.register_profile("upheld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("upheld")
 
 
 @pytest.fixture(scope="session")
