@@ -7,19 +7,20 @@ are made to be read at 380 pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from upheld.report import drawing
+from upheld.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, YELLOW, figure, plain_logs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, SKY, GREEN, ORANGE, RED, PINK, YELLOW = (
-    "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#B8A900",
-)  # fmt: skip
-INK, QUIET, FAINT = "#1c1c1a", "#5b5b57", "#dddcd5"
+legend_above = partial(drawing.legend_above, handle=2.2)
 STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "uncertain-ucb": (BLUE, "-", "o"),
     "uncertain-ucb-safe": (BLUE, "--", "s"),
@@ -47,39 +48,8 @@ def style(policy: str) -> tuple[str, str, str]:
     return STYLES.get(policy, (OTHERS[sum(policy.encode()) % len(OTHERS)], "-.", "d"))
 
 
-def figure(width: float = 4.6, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots(**panels)
-    for one in np.ravel(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(QUIET)
-        one.tick_params(labelsize=9, color=QUIET, labelcolor=INK, which="both")
-        one.xaxis.label.set_size(9.5)
-        one.yaxis.label.set_size(9.5)
-    return drawn, axes
-
-
-def _plain_logs(axis: Any) -> None:
-    """1,000 instead of 10^3 on a logarithmic axis, and marked lines between the decades without numbers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
 def _legend(axes: Axes, **options: Any) -> None:
     axes.legend(**{"frameon": False, "fontsize": 8.5, "handlelength": 2.2, "labelspacing": 0.3, **options})
-
-
-def _legend_above(picture: Figure, axes: Axes, columns: int = 3) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    picture.legend(
-        handles, labels, loc="outside upper left", ncols=columns, frameon=False, fontsize=8.5, handlelength=2.2,
-        columnspacing=1.2, labelspacing=0.3,
-    )  # fmt: skip
 
 
 # -- on a user's own arms
@@ -103,7 +73,7 @@ def regret_over_time(frame: pd.DataFrame, metric: str = "regret_refined", *, tit
         axes.fill_between(mean.index, low, high, color=colour, alpha=0.13, linewidth=0)
     axes.set(xscale="log", xlabel="round", ylabel=f"{REGRET[metric]} so far", xlim=(1, frame["mark"].max()))
     axes.set_ylim(bottom=0)
-    _plain_logs(axes.xaxis)
+    plain_logs(axes.xaxis)
     axes.set_title(
         _folded(f"{title}\nmean, and band from q10 to q90 of the runs"), fontsize=8.5, color=QUIET, loc="left"
     )
@@ -140,7 +110,7 @@ def certificates(timeline: pd.DataFrame, threshold: float, *, title: str = "") -
         bottom, top = min(bottom, threshold), max(top, threshold)
     axes.set(xscale="log", xlabel="round", ylabel="lower bound of the mean", xlim=(1, timeline["mark"].max()))
     axes.set_ylim(bottom, top + 0.08 * (top - bottom or 1.0))
-    _plain_logs(axes.xaxis)
+    plain_logs(axes.xaxis)
     found = "thick: certified good enough" if ever.any() else "no arm was certified"
     axes.set_title(_folded(f"{title}\n{found}"), fontsize=8.5, color=QUIET, loc="left")
     if ever.any():
@@ -193,7 +163,7 @@ def growth(frame: pd.DataFrame) -> Figure:
     axes.set(xlabel="refined regret of uncertain-ucb")
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -233,7 +203,7 @@ def excess(
                       fontsize=8.5, color=QUIET, va="bottom" if above else "top")  # fmt: skip
     _excess_axes(axes, rows)
     axes.set_ylim(top=3 * max(proved))
-    _legend_above(picture, axes, 2)
+    legend_above(picture, axes, 2)
     return picture
 
 
@@ -244,7 +214,7 @@ def deteriorating(frame: pd.DataFrame) -> Figure:
     for policy, seen in rows.groupby("method", observed=True):
         _measured(axes, seen, str(policy))
     _excess_axes(axes, rows)
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -275,8 +245,8 @@ def _excess_axes(axes: Axes, rows: pd.DataFrame) -> None:
     axes.invert_xaxis()
     axes.set_xticks(np.sort(rows["excess"].unique()))
     axes.xaxis.set_minor_locator(NullLocator())
-    _plain_logs(axes.xaxis)
-    _plain_logs(axes.yaxis)
+    plain_logs(axes.xaxis)
+    plain_logs(axes.yaxis)
 
 
 def tails(frame: pd.DataFrame, *, condition: str = "delta") -> Figure:
@@ -302,10 +272,10 @@ def tails(frame: pd.DataFrame, *, condition: str = "delta") -> Figure:
         axes.set(xscale="log", yscale="log", ylabel="share of runs")
         axes.set_xlim(left=max(1.0, float(rows["value"].min())))
         axes.set_title(f"other arms {level:g} below the threshold", fontsize=8.5, color=QUIET, loc="left")
-        _plain_logs(axes.xaxis)
-        _plain_logs(axes.yaxis)
+        plain_logs(axes.xaxis)
+        plain_logs(axes.yaxis)
     panels[-1, 0].set_xlabel("refined regret above")
-    _legend_above(picture, panels[0, 0], 3)
+    legend_above(picture, panels[0, 0], 3)
     return picture
 
 
@@ -338,8 +308,8 @@ def instances(frame: pd.DataFrame) -> Figure:
     axes.set_yticks(range(len(policies)), reversed(policies))
     axes.set(xscale="log", xlabel=f"mean refined regret / lower bound (excess {smallest:g})")
     axes.tick_params(axis="y", length=0)
-    _plain_logs(axes.xaxis)
-    _legend_above(picture, axes, 2)
+    plain_logs(axes.xaxis)
+    legend_above(picture, axes, 2)
     return picture
 
 
@@ -355,9 +325,9 @@ def two_regrets(frame: pd.DataFrame) -> Figure:
         axes.errorbar(x, y, xerr=min(dx, 0.95 * x), yerr=min(dy, 0.95 * y), color=colour, marker=marker, markersize=6,
                       capsize=2, linewidth=1, linestyle="none", label=str(policy))  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="mean threshold regret", ylabel="mean refined regret")
-    _plain_logs(axes.xaxis)
-    _plain_logs(axes.yaxis)
-    _legend_above(picture, axes, 3)
+    plain_logs(axes.xaxis)
+    plain_logs(axes.yaxis)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -383,7 +353,7 @@ def race(frame: pd.DataFrame) -> Figure:
         axes.set_title(name, fontsize=8.5, color=INK, loc="left")
         axes.set_yticks(range(len(policies)), reversed(policies), fontsize=7.5)
         axes.tick_params(axis="y", length=0)
-        _plain_logs(axes.xaxis)
+        plain_logs(axes.xaxis)
     for axes in panels.ravel()[len(names) :]:
         axes.set_visible(False)
     picture.supxlabel("refined regret: mean (mark) and 99 % quantile (end)", fontsize=9)

@@ -12,14 +12,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from upheld.report.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PINK,
+    QUIET,
+    RED,
+    SKY,
+    YELLOW,
+    figure,
+    legend_above,
+    plain_numbers,
+)
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, SKY, GREEN, ORANGE, RED, PINK, YELLOW = (
-    "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#B8A900",
-)  # fmt: skip
-INK, QUIET, FAINT = "#1c1c1a", "#5b5b57", "#dddcd5"
 DESCRIBED, SHIPPED = "as described", "as shipped"
 STYLES: dict[str, tuple[str, str]] = {  # colour, marker
     DESCRIBED: (RED, "o"),
@@ -55,37 +67,8 @@ def style(method: str) -> tuple[str, str]:
     return STYLES.get(method, (OTHERS[sum(method.encode()) % len(OTHERS)], "P"))
 
 
-def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots(**panels)
-    for one in np.ravel(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(QUIET)
-        one.tick_params(labelsize=9, color=QUIET, labelcolor=INK, which="both")
-        one.xaxis.label.set_size(9.5)
-        one.yaxis.label.set_size(9.5)
-    return drawn, axes
-
-
 def _title(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=8.5, color=QUIET, loc="left")
-
-
-def _legend_above(picture: Figure, axes: Axes, columns: int = 2) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    picture.legend(
-        handles, labels, loc="outside upper left", ncols=columns, frameon=False, fontsize=8.5, handlelength=1.8,
-        columnspacing=1.2, labelspacing=0.3,
-    )  # fmt: skip
-
-
-def _thousands(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
 # -- on a user's own rows
@@ -121,9 +104,9 @@ def estimate_so_far(way: pd.DataFrame, *, difference: Mapping[str, float] | None
                 label=name,
             )
     axes.set(xlabel="rows", ylabel="effect on the outcome")
-    _thousands(axes.xaxis)
+    plain_numbers(axes.xaxis)
     _title(axes, f"band: {level:.0%} interval at each report")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -163,7 +146,7 @@ def love(balance: pd.DataFrame, *, most: int = 25) -> Figure:
     axes.tick_params(axis="y", length=0)
     if hidden:
         _title(axes, f"the {most} covariates that differed most; {hidden} more")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -219,7 +202,7 @@ def _log_axes(axes: Axes, ticks: Sequence[float]) -> None:
     axes.set(xscale="log", yscale="log")
     axes.set_xticks(list(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    _thousands(axes.xaxis)
+    plain_numbers(axes.xaxis)
 
 
 def _plain_values(axis: Any) -> None:
@@ -241,7 +224,7 @@ def memory(frame: pd.DataFrame) -> Figure:
     axes.set_ylim(lowest / 3, highest * 3)
     _plain_values(axes.yaxis)
     axes.set(xlabel="rows of the stream", ylabel="kB held")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -256,7 +239,7 @@ def seconds(frame: pd.DataFrame) -> Figure:
     _log_axes(axes, lengths)
     _plain_values(axes.yaxis)
     axes.set(xlabel="rows of the stream", ylabel="seconds of process time")
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -280,7 +263,7 @@ def balance_kept(frame: pd.DataFrame) -> Figure:
         axes.set_xlabel("k")
         _title(axes, f"{d} covariates")
     panels[0, 0].set_ylabel("distance from the arm")
-    _legend_above(picture, panels[0, 0])
+    legend_above(picture, panels[0, 0])
     return picture
 
 
@@ -299,7 +282,7 @@ def rates(frame: pd.DataFrame) -> Figure:
         _log_axes(axes, lengths[:: max(1, len(lengths) // 2)])
         axes.set(xlabel="rows", ylabel=ylabel)
         _plain_values(axes.yaxis)
-    _legend_above(picture, panels[1], 3)
+    legend_above(picture, panels[1], 3)
     return picture
 
 
@@ -341,7 +324,7 @@ def _ranked(axes: Axes, rows: pd.DataFrame, methods: Sequence[str], *, root: boo
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     from matplotlib.ticker import NullFormatter
 
-    _thousands(axes.xaxis)
+    plain_numbers(axes.xaxis)
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
@@ -370,9 +353,9 @@ def drift(scenario: str) -> Any:
         axes.grid(axis="x", color=FAINT, linewidth=0.6)
         from matplotlib.ticker import NullFormatter
 
-        _thousands(axes.xaxis)
+        plain_numbers(axes.xaxis)
         axes.xaxis.set_minor_formatter(NullFormatter())
-        _legend_above(picture, axes)
+        legend_above(picture, axes)
         return picture
 
     return picture_of
@@ -401,7 +384,7 @@ def mechanism(frame: pd.DataFrame) -> Figure:
         axes.tick_params(axis="y", length=0)
         _title(axes, SCENARIO[scenario])
     picture.supxlabel("root mean squared error of the effect, 95 % interval", fontsize=9)
-    _legend_above(picture, panels[0, 0])
+    legend_above(picture, panels[0, 0])
     return picture
 
 
@@ -423,7 +406,7 @@ def misspecification(frame: pd.DataFrame) -> Figure:
     axes.set(xlabel="root mean squared error of the effect")
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -496,7 +479,7 @@ def _shares(rows: pd.DataFrame, wanted: float, label: str) -> Figure:
     axes.set_xlim(-0.02, 1.02)
     picture.supxlabel(label, fontsize=9)
     axes.tick_params(axis="y", length=0)
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 

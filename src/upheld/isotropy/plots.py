@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from upheld.report.drawing import figure, plain_logs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -60,21 +62,6 @@ COSTS = {
 }
 SUBSETS = 200  # of answers, at each number of them
 MAPS = 6
-
-
-def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots(**panels)
-    for one in np.ravel(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(QUIET)
-        one.tick_params(labelsize=9, color=QUIET, labelcolor=INK, which="both")
-        one.xaxis.label.set_size(9.5)
-        one.yaxis.label.set_size(9.5)
-    return drawn, axes
 
 
 def titled(axes: Axes, title: str, note: str = "", width: int = 56) -> None:
@@ -408,17 +395,10 @@ def cost(frame: pd.DataFrame) -> Figure:
         axes.set(xscale="log", xlabel=label)
         lowest, highest = float(rows["value"].min()), float(rows["value"].max())
         axes.set_xlim(lowest / 1.6, highest * 1.6)
-        _plain_logs(axes.xaxis)
+        plain_logs(axes.xaxis)
     titled(panels[0, 0], "What it costs to score five answers of 500 words",
            "dashed: five times ours; LUQ's time is that of one pair by the number of pairs", width=BESIDE_LABELS)  # fmt: skip
     return picture
-
-
-def _plain_logs(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def screening(frame: pd.DataFrame) -> Figure:

@@ -7,21 +7,35 @@ All figures are made to be read at 380 pixels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from upheld.lagrangian import bounds
+from upheld.report import drawing
+from upheld.report.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PINK,
+    QUIET,
+    RED,
+    SKY,
+    YELLOW,
+    plain_logs,
+    plain_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, SKY, GREEN, ORANGE, RED, PINK, YELLOW = (
-    "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#B8A900",
-)  # fmt: skip
-INK, QUIET, FAINT = "#1c1c1a", "#5b5b57", "#dddcd5"
+figure = partial(drawing.figure, labels=8.5)
+legend_above = partial(drawing.legend_above, size=8, handle=2.2)
 STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "SGA": (BLUE, "-", "o"),
     "SGA, tuned": (BLUE, "--", "s"),
@@ -57,27 +71,11 @@ def style(name: str) -> tuple[str, str, str]:
     return STYLES.get(name, (QUIET, "-.", "+"))
 
 
-def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots(**panels)
-    for one in np.ravel(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(QUIET)
-        one.tick_params(labelsize=8.5, color=QUIET, labelcolor=INK, which="both")
-        one.xaxis.label.set_size(9)
-        one.yaxis.label.set_size(9)
-    return drawn, axes
-
-
 def _plain_logs(axis: Any, ticks: Iterable[float] | None = None) -> None:
     """1,000 instead of 10^3 on a logarithmic axis; `ticks` where the values measured are few."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import NullLocator
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.set_minor_formatter(NullFormatter())
+    plain_logs(axis)
     if ticks is not None:
         axis.set_ticks([float(one) for one in ticks])
         axis.set_minor_locator(NullLocator())
@@ -87,14 +85,6 @@ def _whole_ticks(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _legend_above(picture: Figure, axes: Axes, columns: int = 3) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    picture.legend(
-        handles, labels, loc="outside upper left", ncols=columns, frameon=False, fontsize=8, handlelength=2.2,
-        columnspacing=1.2, labelspacing=0.3,
-    )  # fmt: skip
 
 
 def _headed(axes: Axes, title: str) -> None:
@@ -146,7 +136,7 @@ def convergence(
     if single:
         _levels(axes, frame, levels or {}, maximise)
         axes.set_ylabel(f"certified {'upper' if maximise else 'lower'} bound so far")
-        axes.yaxis.set_major_formatter(_thousands())
+        plain_numbers(axes.yaxis)
         between = (
             "the optimum lies between bounds and plan"
             if (levels or {}).get("plan") is not None
@@ -159,7 +149,7 @@ def convergence(
         _plain_logs(axes.yaxis)
         axes.set_ylim(bottom=0)
         _headed(axes, f"{frame['instance'].nunique()} instances: median, band from q10 to q90")
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -189,12 +179,6 @@ def _levels(axes: Axes, frame: pd.DataFrame, levels: Mapping[str, Any], maximise
     low, high = min(ends), max(ends)
     room = 0.06 * (high - low or abs(high) or 1.0)
     axes.set_ylim(low - room, high + room)
-
-
-def _thousands() -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 # -- of the claims: measurements in long format
@@ -262,7 +246,7 @@ def rates(frame: pd.DataFrame, curves: Sequence[tuple[str, str]], lines: Sequenc
         _plain_logs(axes.xaxis, _few_ticks(values))
         _headed(axes, f"{fixed[0] if fixed[0] == 's' else 'N'} = {int(fixed[1]):,}")
     left.set_ylabel(ylabel)
-    _legend_above(picture, left, 2)
+    legend_above(picture, left, 2)
     return picture
 
 
@@ -332,7 +316,7 @@ def two_rates(frame: pd.DataFrame) -> Figure:
     axes.set(xscale="log", yscale="log", xlabel="past instances N", ylabel=f"loss, over that at N = {int(n[0]):,}")
     _plain_logs(axes.xaxis, n)
     _plain_logs(axes.yaxis)
-    _legend_above(picture, axes, 2)
+    legend_above(picture, axes, 2)
     return picture
 
 
@@ -377,7 +361,7 @@ def sga_against_erm(frame: pd.DataFrame) -> Figure:
     axes.set(xscale="log", xlabel="past instances N", ylabel="(SGA - ERM) / mean of both")
     axes.margins(y=0.15)
     _plain_logs(axes.xaxis)
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -410,7 +394,7 @@ def real_families(frame: pd.DataFrame) -> Figure:
         _plain_logs(axes.xaxis, n)
         _plain_logs(axes.yaxis)
         _headed(axes, family)
-    _legend_above(picture, panels[0, 0], 3)
+    legend_above(picture, panels[0, 0], 3)
     return picture
 
 
@@ -438,7 +422,7 @@ def starts(frame: pd.DataFrame) -> Figure:
         axes.tick_params(axis="y", length=0)
         _plain_logs(axes.xaxis)
         _headed(axes, family)
-    _legend_above(picture, panels[0, 0], 3)
+    legend_above(picture, panels[0, 0], 3)
     return picture
 
 
@@ -492,7 +476,7 @@ def bound_bars(frame: pd.DataFrame) -> Figure:
     axes.set(xlabel="bound below the best solution known, %")
     axes.set_xlim(left=min(0.0, float(axes.get_xlim()[0])))
     axes.margins(x=0.12)
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -522,7 +506,7 @@ def closed_gap(frame: pd.DataFrame) -> Figure:
     below = f"; left edge: less, down to {worst:.2g}" if worst < edge else ""
     axes.set(xlabel=f"share closed of the gap from LP (0) to optimum (1){below}")
     axes.set_xlim(max(worst, edge) - 0.05, 1.08)
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -575,7 +559,7 @@ def oracle(frame: pd.DataFrame) -> Figure:
     right.set(xscale="log", xlabel="worst violation (none: left edge)", xlim=(5e-19, 1e-5))
     for axes in (left, right):
         axes.tick_params(axis="y", length=0)
-    _legend_above(picture, right, 3)
+    legend_above(picture, right, 3)
     return picture
 
 
@@ -596,7 +580,7 @@ def workers(frame: pd.DataFrame) -> Figure:
     axes.set_yticks(range(len(names)), ticks)
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="speed-up with 2 threads", xlim=(0, max(2.1, float(rows["value"].max()) * 1.05)))
-    _legend_above(picture, axes, 2)
+    legend_above(picture, axes, 2)
     return picture
 
 

@@ -12,15 +12,12 @@ import numpy as np
 import pandas as pd
 
 from upheld.memory.theory import alpha_c, alpha_th, capacity_zero_t, phi_eq, ramsauer_bound
+from upheld.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, YELLOW, figure, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, SKY, GREEN, ORANGE, RED, PINK, YELLOW = (
-    "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#B8A900",
-)  # fmt: skip
-INK, QUIET, FAINT = "#1c1c1a", "#5b5b57", "#dddcd5"
 LINE_STYLES: dict[str, tuple[str, str]] = {  # colour, dashes
     "paper": (RED, "-"), "paper (Gaussian equal depth)": (RED, "-"), "single, Gaussian": (ORANGE, "--"), "single": (ORANGE, "-"),
     "collective, Gaussian": (PINK, "--"), "collective": (GREEN, "-"), "equal depth": (GREEN, "-"), "spinodal": (SKY, "-"),
@@ -30,31 +27,8 @@ KERNEL_COLOURS = {"lse": BLUE, "lsr": RED}
 Line = Callable[[Any], Any]
 
 
-def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots(**panels)
-    for one in np.ravel(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(QUIET)
-        one.tick_params(labelsize=9, color=QUIET, labelcolor=INK, which="both")
-        one.xaxis.label.set_size(9.5)
-        one.yaxis.label.set_size(9.5)
-    return drawn, axes
-
-
 def _title(axes: Axes, text: str) -> None:
     axes.set_title(text, fontsize=8.5, color=QUIET, loc="left")
-
-
-def _legend_above(picture: Figure, axes: Axes, columns: int = 2) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    picture.legend(
-        handles, labels, loc="outside upper left", ncols=columns, frameon=False, fontsize=8.5, handlelength=1.8,
-        columnspacing=1.2, labelspacing=0.3,
-    )  # fmt: skip
 
 
 # -- on a user's own vectors and temperatures
@@ -74,7 +48,7 @@ def recall_by_noise(curve: pd.DataFrame) -> Figure:
     if len(lost):
         axes.axvline(lost.min(), color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="margin below 0 from here")
     axes.set(xlabel="noise of the cue, in units of the root mean square", ylabel="share of cues", ylim=(-0.03, 1.03))
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -113,7 +87,7 @@ def phase_map(cells: pd.DataFrame, lines: Mapping[str, Line]) -> Figure:
         xlim=(_edges(table.columns)[0], _edges(table.columns)[-1]),
     )
     axes.set_ylim(low, high)
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -156,7 +130,7 @@ def entropy(frame: pd.DataFrame) -> Figure:
     axes.set(xlabel="temperature", ylabel="largest distance from ½ ln(1 − φ²)")
     axes.set_ylim(bottom=0)
     _title(axes, "dashed: 0.01")
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -175,7 +149,7 @@ def order_parameter(frame: pd.DataFrame) -> Figure:
             )
     axes.set(xlabel="temperature", ylabel="alignment to the target")
     _title(axes, "circles: Monte Carlo")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -192,7 +166,7 @@ def capacity(frame: pd.DataFrame) -> Figure:
     axes.axhline(0.5, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="½, as published")
     axes.set(xlabel="sharpness of the kernel, β_net", ylabel="capacity at T = 0", xscale="log")
     _title(axes, "points: measured, N → ∞")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -209,7 +183,7 @@ def lse_line(frame: pd.DataFrame) -> Figure:
     axes.plot(alpha_c(T, criterion="spinodal"), T, color=SKY, label="spinodal")
     _dots(axes, rows, "alpha", INK, "Monte Carlo, heated")
     axes.set(xlabel="load", ylabel="temperature", xlim=(0, 0.65), yscale="log")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -262,7 +236,7 @@ def _trend(
         axes.plot(-0.001, paper(float(str(level))), "x", color=colour, markersize=7)
     axes.set(xlabel="1 / N", ylabel=label)
     _title(axes, "at 1/N = 0: ▸ exact, × as published")
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -275,7 +249,7 @@ def survival(frame: pd.DataFrame) -> Figure:
         colour = (BLUE, GREEN, PINK, ORANGE, SKY, RED, YELLOW, INK, QUIET)[number % 9]
         axes.plot(share.index, share, "o-", color=colour, markersize=4, label=f"α = {alpha:g}, N = {N:g}")
     axes.set(xlabel="temperature", ylabel="share of runs that stay", ylim=(-0.03, 1.03), xscale="log")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -295,7 +269,7 @@ def lifetime(frame: pd.DataFrame) -> Figure:
             label=f"T = {T:g}",
         )
     axes.set(xlabel="N", ylabel="mean sweeps lived", yscale="log")
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
@@ -308,7 +282,7 @@ def noise_energy(frame: pd.DataFrame) -> Figure:
     axes.axhspan(-0.02, 0.02, color=FAINT, linewidth=0)
     axes.set(xlabel="sharpness of the kernel, β_net", ylabel="measured ÷ published − 1")
     _title(axes, "band: ± 2 %")
-    _legend_above(picture, axes)
+    legend_above(picture, axes)
     return picture
 
 
@@ -331,7 +305,7 @@ def recall_race(frame: pd.DataFrame) -> Figure:
         axes.set(xlabel="recalled right", xlim=(-0.03, 1.05))
         _title(axes, one)
     panels[0][0].set_ylabel("answered wrong")
-    _legend_above(picture, panels[0][0])
+    legend_above(picture, panels[0][0])
     return picture
 
 
@@ -342,7 +316,7 @@ def exponential(frame: pd.DataFrame) -> Figure:
     for name, colour in (("lse", BLUE), ("lsr", RED), ("pairwise Hopfield", QUIET)):
         _dots(axes, rows[rows["method"] == name], "N", colour, name)
     axes.set(xlabel="N, with M = exp(0.1 N) patterns", ylabel="share retrieved", ylim=(-0.03, 1.03))
-    _legend_above(picture, axes, 3)
+    legend_above(picture, axes, 3)
     return picture
 
 
