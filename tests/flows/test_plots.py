@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from upheld.flows import race
-from upheld.flows.claims import CLAIMS
+from upheld.flows.claims import CLAIMS, race
 from upheld.flows.plots import PICTURES, ess_over_time, sample_grid
 from upheld.report.content import drawn
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from upheld.flows.claims.models import CLASSES, digit_models
 from upheld.flows.data import digits
-from upheld.flows.models import CLASSES, digit_models
 
 
 class Nearest(nn.Module):

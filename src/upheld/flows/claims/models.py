@@ -1,6 +1,6 @@
 """Small models that the experiments stand on, trained once and kept by content: flow and guide of the digits, scorer of the shapes.
 
-``python -m upheld.flows.models`` trains what is not in the cache yet and says where it lies; a changed source trains anew.
+``python -m upheld.flows.claims.models`` trains what is not in the cache yet and says where it lies; a changed source trains anew.
 """
 
 from __future__ import annotations

@@ -40,13 +40,14 @@ from upheld.diffusion.networks import TimeMLP
 from upheld.diffusion.paths import linear
 from upheld.diffusion.samplers import integrate, marginal_preserving_sde
 from upheld.diffusion.schedules import uniform_times
-from upheld.flows import race, rivals, shapes
+from upheld.flows import rivals, shapes
+from upheld.flows.claims import race
+from upheld.flows.claims.models import DIGITS, SCORER, caption_scorer, digit_models
 from upheld.flows.data import digits
 from upheld.flows.likelihoods import ClassifierLikelihood
 from upheld.flows.lookahead import CalibratedLookAhead
 from upheld.flows.metrics import mean_pairwise_distance, sliced_wasserstein, wasserstein_of_normals
 from upheld.flows.mixture import GaussianMixtureFlow, MixtureProblem, mixture_benchmark
-from upheld.flows.models import DIGITS, SCORER, caption_scorer, digit_models
 from upheld.flows.sampler import TargetedFlow
 from upheld.flows.smc import normalised
 from upheld.flows.velocity import flow_field

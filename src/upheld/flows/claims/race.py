@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from upheld.claims import Preparation
+from upheld.flows.claims.models import CLASSES, DigitModels, digit_models
 from upheld.flows.data import digits
 from upheld.flows.metrics import energy_distance
-from upheld.flows.models import CLASSES, DigitModels, digit_models
 from upheld.flows.rivals import DFlow, FeynmanKac, FlowChef, Particles, Posterior, Rival, at_cost, tds
 from upheld.flows.sampler import TargetedFlow
 
