@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,10 @@ from installed import Command, install_brittle, install_example
 # No test is a matter of time: a busy machine may take as long as it likes over an example.
 settings.register_profile("upheld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("upheld")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every command that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from upheld.compute import Job, LocalPool, Outcome
 
 LONG = 60.0
+Children = Callable[[], list[psutil.Process]]
 
 
 def outcome_of(
@@ -47,10 +48,6 @@ def read_pid(path: Path) -> int:
 
 def is_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-def no_children() -> bool:
-    return not psutil.Process().children(recursive=True)
 
 
 # What a job that goes well looks like
@@ -340,7 +337,7 @@ def test_processes_of_a_job_die_with_it(tmp_path: Path) -> None:
 # How a run begins and ends
 
 
-def test_jobs_are_drawn_only_when_a_worker_is_free() -> None:
+def test_jobs_are_drawn_only_when_a_worker_is_free(children: Children) -> None:
     drawn = 0
 
     def endless() -> Iterator[Job]:
@@ -355,31 +352,31 @@ def test_jobs_are_drawn_only_when_a_worker_is_free() -> None:
         next(outcomes)
         assert drawn <= seen + 4  # two at work and two that ended
     outcomes.close()  # type: ignore[attr-defined]
-    assert no_children()
+    assert not children()
 
 
-def test_jobs_that_raise_stop_the_run() -> None:
+def test_jobs_that_raise_stop_the_run(children: Children) -> None:
     def jobs() -> Iterator[Job]:
         yield Job("sleeper", toys.sleeps, (60,), LONG)
         raise LookupError("no more ideas")
 
     with pytest.raises(LookupError, match="no more ideas"):
         list(LocalPool(2).run(jobs()))
-    assert no_children()
+    assert not children()
 
 
-def test_closing_early_stops_the_workers() -> None:
+def test_closing_early_stops_the_workers(children: Children) -> None:
     outcomes = LocalPool(2).run([Job("quick", toys.square, (1,), LONG), Job("slow", toys.sleeps, (60,), LONG)])
     assert next(outcomes).key == "quick"
     outcomes.close()  # type: ignore[attr-defined]
-    assert no_children()  # and no zombies, which count as children
+    assert not children()  # and no zombies, which count as children
 
 
-def test_nothing_is_left_after_a_run() -> None:
+def test_nothing_is_left_after_a_run(children: Children) -> None:
     before = psutil.Process().num_fds()
     list(LocalPool(2).run([Job(n, toys.leaves, (0,), LONG) for n in range(3)]))
-    assert no_children()
-    assert psutil.Process().num_fds() == before
+    assert not children()
+    assert psutil.Process().num_fds() <= before  # fewer, where something else was collected meanwhile
 
 
 def script(tmp_path: Path, code: str) -> subprocess.Popen[str]:

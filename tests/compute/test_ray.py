@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import compute_toys as toys
@@ -65,10 +65,12 @@ def test_same_outcomes_as_the_local_pool(toy_measure: object, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
-def test_cluster_that_is_started_here_hears_this_machine_alone_and_goes() -> None:
+def test_cluster_that_is_started_here_hears_this_machine_alone_and_goes(
+    children: Callable[[], list[psutil.Process]],
+) -> None:
     outcomes = RayCluster("auto", workers=2).run([Job(n, toys.square, (n,), LONG) for n in range(4)])
     first = next(outcomes)
-    ours = psutil.Process().children(recursive=True)
+    ours = children()
     listening = {
         connection.laddr.ip
         for process in ours
