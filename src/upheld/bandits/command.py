@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upheld.report.content import drawn, json_text, records
+from upheld.report.progress import Progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -261,21 +262,15 @@ def _serve(
 @contextmanager
 def _progress(names: Sequence[str], runs: int) -> Iterator[Callable[[str], None]]:
     """On standard error: which policy is being played, and how many are left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip
-    waiting = [*names[1:], "done"]
-    with bar:
-        task = bar.add_task(f"{runs:,} runs of {names[0]}", total=len(names))
+    with Progress() as progress, progress.part(f"{runs:,} runs of each policy", len(names)) as part:
+        ended = 0
+        part.reach(0, f"{names[0]}, 1 of {len(names)}")
 
         def told(policy: str) -> None:
-            following = waiting.pop(0)
-            bar.update(task, advance=1, description=f"{runs:,} runs of {following}" if waiting else following)
+            nonlocal ended
+            ended += 1
+            following = names[ended : ended + 1]
+            part.reach(ended, f"{following[0]}, {ended + 1} of {len(names)}" if following else "done")
 
         yield told
 

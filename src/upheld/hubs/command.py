@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upheld.report.content import drawn, json_text, plain, records
+from upheld.report.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
     from rich.table import Table
 
-    from upheld.hubs.analysis import Analysis
+    from upheld.hubs.analysis import Analysis, Part
     from upheld.hubs.contest import HubCall
 
 EXAMPLE = """upheld run hubs {file} --groups subtype --compare --out out
@@ -100,7 +101,7 @@ def run(
     from upheld.hubs.analysis import analyse
     from upheld.hubs.detector import JointHubs
 
-    with _told_as_options(), _Progress() as progress:
+    with _told_as_options(), _parts() as part:
         tables = _read(files, groups, index, layer)
         estimator = JointHubs(
             settings["n_components"],
@@ -118,7 +119,7 @@ def run(
             compare=compare,
             gene_sets=gmt,
             seed=seed,
-            part=progress.part,
+            part=part,
         )
     document = _document(answer, settings)
     if out is not None:
@@ -310,33 +311,17 @@ def _row(table: pd.DataFrame, row: int) -> str:
 # -- how far it is
 
 
-class _Progress:
-    """How far the long parts are, on standard error: a bar with the time left on a terminal, else a line a part."""
+@contextmanager
+def _parts() -> Iterator[Part]:
+    """Shows each part of the analysis, on standard error."""
+    with Progress(announce=True) as progress:
 
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        @contextmanager
+        def one(what: str, total: int) -> Iterator[Callable[[], object]]:
+            with progress.part(what, total) as part:
+                yield part.advance
 
-        self.console = Console(stderr=True, highlight=False)
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=self.console, transient=True, disable=not self.console.is_terminal,
-        )  # fmt: skip
-
-    def __enter__(self) -> _Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    @contextmanager
-    def part(self, what: str, total: int) -> Iterator[Callable[[], object]]:
-        if not self.console.is_terminal:
-            self.console.print(what, markup=False, soft_wrap=True)
-        task = self._bar.add_task(what, total=total)
-        yield lambda: self._bar.advance(task)
-        self._bar.remove_task(task)
+        yield one
 
 
 # -- what comes out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from rich.table import Table
 from upheld.effects.command.document import FEW_ARMS, assumptions
 from upheld.effects.command.watching import Report
 from upheld.effects.estimate import EffectEstimate
+from upheld.report.progress import Progress
 
 PIPE = 140
 MOST_COVARIATES = 15
@@ -174,21 +176,11 @@ def size(nbytes: float) -> str:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, float], None]]:
-    """On standard error, if that is a terminal: rows read, rows a second, and the time left as far as the files' sizes tell."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, highlight=False)
-    bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[rows]}", markup=False),
-        TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn(), console=console, transient=True,
-        disable=not console.is_terminal, redirect_stdout=sys.stdout.isatty(), speed_estimate_period=60,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task(label, total=1.0, rows="")
+    """On standard error: rows read, rows a second, and the time left as far as the files' sizes tell."""
+    with Progress() as shown, shown.part(label, 1.0) as part:
+        begun = time.monotonic()
 
         def moved(rows: int, share: float) -> None:
-            seconds = bar.tasks[0].elapsed or 0.0
-            rate = f", {rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-            bar.update(task, completed=share, rows=f"{rows:,} rows{rate}")
+            part.reach(share, f"{rows:,} rows, {rows / (time.monotonic() - begun):,.0f} rows/s")
 
         yield moved

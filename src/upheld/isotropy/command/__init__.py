@@ -128,8 +128,9 @@ def run(
     the odd answer out and the answer nearest to all. The score measures agreement: a falsehood that all answers share scores low."""
     asked = dict(locals())
     from upheld.isotropy.command.options import Options, check, named_rivals, told_as_options
-    from upheld.isotropy.command.scoring import Progress, surveyed, write, written
+    from upheld.isotropy.command.scoring import surveyed, write, written
     from upheld.isotropy.command.terminal import print_run
+    from upheld.report.progress import Progress
     from upheld.storage import whole_file
 
     options = Options(**asked)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from upheld.isotropy.calibration import TrustCalibrator
 from upheld.isotropy.command.asking import Asking, Meter, asked, read_prompts
@@ -41,10 +36,9 @@ from upheld.llm import CachedModel, Embedder, LanguageModel
 from upheld.llm.cache_file import CacheError
 from upheld.llm.embedding_cache import CachedEmbedder
 from upheld.report.content import drawn, plain
+from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 from upheld.storage import cache_folder
-
-EVERY_S = 30.0  # between two lines of progress where there is no terminal
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +64,9 @@ def surveyed(
     names = [rival.name for rival in reading.rivals]
     digest = Digest(options.top, names, options.seed)
     sizes: set[int] = set()
-    with progress.part("scoring", total) as told:
+    with progress.part("scoring", total, "prompts") as part:
         sampled = _Sampled()
-        given = _given(options, prompts, model, reading, responses, sampled, told)
+        given = _given(options, prompts, model, reading, responses, sampled, part.reach)
         for one in scored(given, reading):
             digest.add(one)
             sizes.add(one.result.n)
@@ -80,7 +74,7 @@ def surveyed(
             if scores is not None:
                 scores.write(json.dumps(one.record(), ensure_ascii=False, allow_nan=False) + "\n")
             if options.file is not None:
-                told(digest.prompts)
+                part.reach(digest.prompts)
     if options.record is not None and model is not None:
         model.model.export(options.record)  # type: ignore[attr-defined]  # with --record it is a CachedModel
     remarks = _mixed(options, overview) + sampled.remarks() + digest.remarks()
@@ -109,8 +103,8 @@ def _first_look(options: Options, progress: Progress) -> tuple[Overview | None, 
     if options.prompts is not None:
         return None, read_prompts(options.prompts)
     assert options.file is not None  # `check`
-    with progress.part("looking through the answers", None) as told:
-        overview = look_through(read_responses(options.file), lambda done, _: told(done))
+    with progress.part("looking through the answers", unit="prompts") as part:
+        overview = look_through(read_responses(options.file), lambda done, _: part.reach(done))
     if options.template is not None and overview.promptless_id is not None:
         raise ValueError(
             f"--template {options.template} names the prompt, and {overview.promptless_id!r} has none; fill it, or leave out --template"
@@ -343,62 +337,6 @@ def _loaded(path: Path) -> TrustCalibrator:
     return TrustCalibrator.load(path)
 
 
-# -- how far it is
-
-
-class Progress:
-    """How far it is, on standard error: a bar with the time left on a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self.console = Console(stderr=True, highlight=False)
-        self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=self.console, transient=True, disable=not self.console.is_terminal,
-        )  # fmt: skip
-
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    @contextmanager
-    def part(self, what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        task = self._bar.add_task(what, total=total)
-        began = said = time.monotonic()
-
-        def told(done: int) -> None:
-            nonlocal said
-            now = time.monotonic()
-            if self.console.is_terminal:
-                self._bar.update(task, completed=done)
-            elif now - said > EVERY_S and done != total:
-                said = now
-                of = "" if total is None else f" of {total:,}"
-                left = (
-                    "" if total is None else f", about {_duration((total - done) * (now - began) / max(done, 1))} left"
-                )
-                self.console.print(f"{what}: {done:,}{of} prompts{left}", markup=False, soft_wrap=True)
-
-        yield told
-        self._bar.remove_task(task)
-
-
-def _duration(seconds: float) -> str:
-    """
-    >>> _duration(40), _duration(400), _duration(40_000)
-    ('40 s', '7 min', '11 h')
-    """
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.0f} h"
-    )
-
-
 # -- what comes out
 
 
@@ -472,11 +410,11 @@ def _page(found: Found, options: Options, drawings: Mapping[str, tuple[str, Any]
     from upheld.isotropy.passages import passages
 
     differing = {}
-    with progress.part("comparing passages", len(found.worst)) as told:
+    with progress.part("comparing passages", len(found.worst), "prompts") as part:
         for done, one in enumerate(found.worst, start=1):
             texts = [one.item.responses[i] for i in one.result.answers]
             differing[one.item.id] = passages(texts, found.embedder)
-            told(done)
+            part.reach(done)
     shown = {what: drawn(figure, "svg") for name, (what, figure) in drawings.items() if name != "maps"}
     return page(found.document, found.worst, differing, pictures=shown, command=options.command)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from upheld.lagrangian.command.document import bounds_table, plan_table, prices_
 from upheld.lagrangian.command.learning import Learned, learned, loaded, priced_rows, save
 from upheld.lagrangian.command.options import Options
 from upheld.lagrangian.command.reading import Read, Reader, check_apart, named_files, rows_in_file
-from upheld.lagrangian.command.terminal import Progress
 from upheld.report.content import drawn, json_text
+from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 
 
@@ -47,41 +47,29 @@ def _reader(options: Options) -> Reader:
 
 
 def _read(reader: Reader, paths: list[Path], progress: Progress, label: str) -> list[Read]:
-    with progress.part(label, len(paths)) as told:
+    with progress.part(label, len(paths), "files") as part:
         read = []
         for path in paths:
             read.append(reader.read(path))
-            told(len(read))
+            part.advance()
     return read
 
 
 def _multipliers(past: list[Read], first: Read, options: Options, progress: Progress) -> Learned:
     if options.multipliers is not None:
         return loaded(options.multipliers, first)
-    with progress.part("learning", 2 * len(past) + 1) as told:
-        return learned(past, options, told)
+    with progress.part("learning", 2 * len(past) + 1) as part:
+        return learned(past, options, part.reach)
 
 
 def _bounds(new: list[Read], found: Learned, options: Options, progress: Progress) -> list[Bounded]:
     results = []
-    with progress.part("bounding", len(new) * pieces(options)) as told:
-        count = _counter(told)
+    with progress.part("bounding", len(new) * pieces(options)) as part:
         for read in new:
-            results.append(bounded(read, found, options, count))
+            results.append(bounded(read, found, options, part.advance))
             if options.online and found.learn is not None:
                 found.learn(read.P)
     return results
-
-
-def _counter(told: Callable[[int], None]) -> Callable[[], None]:
-    done = 0
-
-    def one_more() -> None:
-        nonlocal done
-        done += 1
-        told(done)
-
-    return one_more
 
 
 def _write(options: Options, document: dict[str, Any], found: Learned, results: list[Bounded]) -> list[Path]:

@@ -1,63 +1,18 @@
-"""What a run found, as tables on a terminal or in a pipe; and progress with the time left."""
+"""What a run found, as tables on a terminal or in a pipe."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 PIPE = 140
-EVERY_S = 30.0  # between two lines of progress where there is no terminal
 SHOWN_PRICES = 8
-
-
-class Progress:
-    """On standard error: a bar on a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._bar = Bar(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn("left:"),
-            TimeRemainingColumn(), console=self._console, transient=True, disable=not self._console.is_terminal,
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    @contextmanager
-    def part(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
-        """One part of the run; call with how many pieces are done."""
-        task = self._bar.add_task(label, total=total)
-        begin = last = time.monotonic()
-
-        def told(done: int) -> None:
-            nonlocal last
-            self._bar.update(task, completed=done)
-            now = time.monotonic()
-            if self._console.is_terminal or now - last < EVERY_S or done == 0:
-                return
-            last = now
-            left = (now - begin) / done * (total - done)
-            self._console.print(f"{label}: {done} of {total}, about {left:.0f} s left", markup=False)
-
-        yield told
-        self._bar.remove_task(task)
 
 
 def print_run(document: Mapping[str, Any], written: Sequence[Path]) -> None:
