@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from upheld.claims import Scale
 from upheld.hubs import JointHubs, claims, hub_table
@@ -180,6 +181,11 @@ def test_influences_by_variable(fitted):
         kind.replace("individual to", "hub of") + " only" for kind in individual
     ]
     assert any(text.startswith("EWS (n = 120)") for text in shown)
+
+
+def test_there_is_no_picture_before_a_fit():
+    with pytest.raises(NotFittedError, match="'fit'"):
+        influence_plot(JointHubs())
 
 
 def test_labels_do_not_overlap(fitted):

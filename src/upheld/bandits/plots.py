@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from upheld.report import drawing
-from upheld.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, YELLOW, figure, plain_logs
+from upheld.report.drawing import BLUE, BROWN, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, figure, plain_logs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "ts": (QUIET, "--", "s"),
     "moss": (QUIET, "-", "^"),
 }
-OTHERS = (GREEN, PINK, YELLOW, ORANGE)
+OTHERS = (GREEN, PINK, BROWN, ORANGE)
 LOGARITHM, POWER = (0, (5, 2)), (0, (1, 1.5))  # dashes of the two fits
 REGRET = {
     "regret_refined": "refined regret",

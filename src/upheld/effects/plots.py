@@ -14,6 +14,7 @@ import pandas as pd
 
 from upheld.report.drawing import (
     BLUE,
+    BROWN,
     FAINT,
     GREEN,
     INK,
@@ -22,7 +23,6 @@ from upheld.report.drawing import (
     QUIET,
     RED,
     SKY,
-    YELLOW,
     figure,
     legend_above,
     plain_numbers,
@@ -41,8 +41,8 @@ STYLES: dict[str, tuple[str, str]] = {  # colour, marker
     "online normalised ipw": (ORANGE, "^"),
     "online aipw": (PINK, "<"),
     "online aipw, tree": (PINK, ">"),
-    "online cbps": (YELLOW, "v"),
-    "online overlap weights": (YELLOW, "^"),
+    "online cbps": (BROWN, "v"),
+    "online overlap weights": (BROWN, "^"),
     "online aipw on features": (PINK, "*"),
     "reservoir": (GREEN, "o"),
     "small reservoir": (GREEN, "."),
@@ -54,7 +54,7 @@ STYLES: dict[str, tuple[str, str]] = {  # colour, marker
     "all rows, ipw": (QUIET, "1"),
     "all rows, aipw": (QUIET, "2"),
 }
-OTHERS = (GREEN, PINK, YELLOW, ORANGE)
+OTHERS = (GREEN, PINK, BROWN, ORANGE)
 SCENARIO = {
     "none": "nothing drifts", "assignment": "the assignment drifts", "outcome": "outcomes drift", "both": "both drift",
 }  # fmt: skip

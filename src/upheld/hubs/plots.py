@@ -1,7 +1,6 @@
 """Pictures: the answer for one data set, and what was measured for each claim.
 
-Colours are Okabe and Ito's, which colour-blind readers tell apart; the method is blue throughout, and what is compared with it
-also differs by position or by the form of its marks.
+The method is blue throughout, and what is compared with it also differs by position or by the form of its marks.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from upheld.hubs.detector import JointHubs, two_sd_line
 from upheld.hubs.table import hub_table
+from upheld.report.drawing import BLUE, GREEN, INK, PINK, QUIET, RED, figure, framed, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Picture = Callable[[pd.DataFrame], Figure]
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-INK, QUIET, FAINT = "#1c1c1a", "#6b6b66", "#b9b8b0"
+PALE = "#b9b8b0"  # dots and bars that are there, and are not meant
 MARKERS = "sD^vP*Xph"
 LINE_STYLES = {"2 sd": "-", "permutation": "--", "rotation": ":"}
 MOST_VARIABLES = 30
+LABELS = 8  # points
 
 NAMES = {
     "jic": "joint hubs (ours)",
@@ -73,20 +74,22 @@ def influence_plot(
     >>> [axes.get_title(loc="left").split(":")[0] for axes in figure.axes]
     ['Influence of 30 variables', 'Spectrum of the weighted matrix', 'Which group binds']
     """
+    check_is_fitted(estimator)
     shown = (hub_table(estimator) if table is None else table).head(MOST_VARIABLES)
-    figure = _figure(8.4, max(4.4, 1.5 + 0.175 * len(shown)))
-    grid = figure.add_gridspec(2, 2, width_ratios=(1.45, 1), height_ratios=(1.3, 1))
-    _influences(figure.add_subplot(grid[:, 0]), estimator, shown, null_lines or {})
-    _scree(figure.add_subplot(grid[0, 1]), estimator)
-    _group_weights(figure.add_subplot(grid[1, 1]), estimator)
-    return figure
+    picture = Figure(figsize=(8.4, max(4.4, 1.5 + 0.175 * len(shown))), layout="constrained")
+    grid = picture.add_gridspec(2, 2, width_ratios=(1.45, 1), height_ratios=(1.3, 1))
+    left, above, below = (framed(picture.add_subplot(place), LABELS) for place in (grid[:, 0], grid[0, 1], grid[1, 1]))
+    _influences(left, estimator, shown, null_lines or {})
+    _scree(above, estimator)
+    _group_weights(below, estimator)
+    return picture
 
 
 def _influences(axes: Axes, estimator: JointHubs, shown: pd.DataFrame, null_lines: Mapping[str, float]) -> None:
     y = np.arange(len(shown))
     w, chosen = shown["influence"].to_numpy(float), shown["selected"].to_numpy(bool)
     individual = shown["kind"].str.startswith("individual").to_numpy(bool)
-    colours = np.where(chosen, BLUE, np.where(individual, ORANGE, QUIET))
+    colours = np.where(chosen, BLUE, np.where(individual, RED, QUIET))
     axes.hlines(y, 0, w, color=colours, linewidth=1.6, alpha=0.55)
     if "low" in shown:
         axes.hlines(y + 0.28, shown["low"], shown["high"], color=colours, linewidth=0.8, alpha=0.9)
@@ -101,7 +104,7 @@ def _influences(axes: Axes, estimator: JointHubs, shown: pd.DataFrame, null_line
     for row, kind in enumerate(shown["kind"]):
         if individual[row]:
             own = kind.removeprefix("individual to ")
-            axes.annotate(f"hub of {own} only", (right[row], row), fontsize=7, color=ORANGE, va="center", xytext=(5, 0),
+            axes.annotate(f"hub of {own} only", (right[row], row), fontsize=7, color=RED, va="center", xytext=(5, 0),
                           textcoords="offset points", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
     axes.set_yticks(y, _shortened(shown["variable"]), fontsize=7)
     for tick, is_hub in zip(axes.get_yticklabels(), chosen, strict=True):
@@ -121,8 +124,8 @@ def _scree(axes: Axes, estimator: JointHubs) -> None:
     s = len(estimator.components_)
     values = estimator.spectrum_[: max(3 * s, s + 2)]
     number = np.arange(1, len(values) + 1)
-    axes.plot(number, values, color=FAINT, linewidth=1, zorder=1)
-    axes.scatter(number, values, c=[BLUE if i <= s else FAINT for i in number], s=16, zorder=2)
+    axes.plot(number, values, color=PALE, linewidth=1, zorder=1)
+    axes.scatter(number, values, c=[BLUE if i <= s else PALE for i in number], s=16, zorder=2)
     axes.axvline(s + 0.5, color=INK, linewidth=0.9)
     axes.annotate(f"s = {s} ", (s + 0.5, values.max()), ha="right", va="top", fontsize=8)
     _titled(axes, f"Spectrum of the weighted matrix:\ngap {estimator.eigengap_:.2g} behind the joint eigenspace")
@@ -134,7 +137,7 @@ def _group_weights(axes: Axes, estimator: JointHubs) -> None:
     labels = _shortened([str(label) for label in estimator.groups_])
     weights = np.asarray(estimator.group_weights_)
     y = np.arange(len(weights))
-    axes.barh(y, weights, color=[BLUE if weight > 1e-6 else FAINT for weight in weights], height=0.6)
+    axes.barh(y, weights, color=[BLUE if weight > 1e-6 else PALE for weight in weights], height=0.6)
     for i, weight in enumerate(weights):
         axes.annotate(f" {weight:.2f}", (weight, i), va="center", fontsize=8)
     sizes = estimator.n_samples_
@@ -187,8 +190,7 @@ class Race:
         }
         means = {label: mean for label, mean in means.items() if np.isfinite(mean)}
         order = sorted(means, key=means.__getitem__, reverse=not self.lower_is_better)
-        figure = _figure(4.2, 1.5 + 0.16 * len(order) * (1 + len(levels)))
-        axes = figure.add_subplot()
+        picture, axes = figure(4.2, 1.5 + 0.16 * len(order) * (1 + len(levels)), labels=LABELS)
         for row, label in enumerate(order):
             for i, level in enumerate(levels):
                 y = row + (i - (len(levels) - 1) / 2) * 0.7 / len(levels)
@@ -204,8 +206,8 @@ class Race:
         for tick, label in zip(axes.get_yticklabels(), order, strict=True):
             if self.rows[label] == "jic":
                 tick.set(color=BLUE, fontweight="bold")
-        self._explain(figure, data)
-        return figure
+        self._explain(picture, data)
+        return picture
 
     def _shaded(self, data: pd.DataFrame) -> pd.DataFrame:
         if self.by == "n" and data["p"].nunique() > 1:
@@ -224,7 +226,7 @@ class Race:
         axes.plot([self._middle(draws)], [y], marker="|", markersize=11, markeredgewidth=2.2, color=colour, zorder=3)
         if label in self.oracle:
             best = data.loc[data["method"] == self.oracle[label], "value"].mean()
-            axes.plot([best], [y], marker="D", markersize=4.5, markerfacecolor="white", color=ORANGE, zorder=3)
+            axes.plot([best], [y], marker="D", markersize=4.5, markerfacecolor="white", color=RED, zorder=3)
 
     def _title(self, means: Mapping[str, float]) -> str:
         ours = next((label for label in means if self.rows[label] == "jic"), None)
@@ -235,7 +237,7 @@ class Race:
         what = self.what.split(" (")[0]
         return f"{what}: ours {_short(means[ours])}, best rival {_short(rivals[best])}\n({best}; {self.setting})"
 
-    def _explain(self, figure: Figure, data: pd.DataFrame) -> None:
+    def _explain(self, picture: Figure, data: pd.DataFrame) -> None:
         name = "n/p" if self.by == "n" and data["p"].nunique() > 1 else self.by
         levels = sorted(data["shade"].unique())
         dot: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
@@ -245,9 +247,9 @@ class Race:
         ]
         handles.append(Line2D([], [], color=QUIET, markerfacecolor="white", label="rival ahead in that draw", **dot))
         if self.oracle:
-            handles.append(Line2D([], [], linestyle="", marker="D", markersize=5, markerfacecolor="white", color=ORANGE,
+            handles.append(Line2D([], [], linestyle="", marker="D", markersize=5, markerfacecolor="white", color=RED,
                                   label="rival at its best penalty"))  # fmt: skip
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+        picture.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
 
 
 def _paired(data: pd.DataFrame, method: str, lower_is_better: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -299,12 +301,11 @@ def near_common(frame: pd.DataFrame) -> Figure:
 def coexistence(frame: pd.DataFrame) -> Figure:
     """F against the number of individual hubs, draws and mean."""
     methods = {"jic": "jic", "fused-lasso": "fused-lasso, cv, score", "ipc-sqrt": "ipc-sqrt, score"}
-    figure = _figure(4.2, 3.4)
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 3.4, labels=LABELS)
     F = frame[frame["metric"] == "F"]
     step = np.diff(np.sort(F["r2"].unique())).min() if F["r2"].nunique() > 1 else 1
     for i, (name, method) in enumerate(methods.items()):
-        colour = (BLUE, ORANGE, GREEN)[i]
+        colour = (BLUE, RED, GREEN)[i]
         rows = F[F["method"] == method]
         axes.scatter(
             rows["r2"] + (i - 1) * 0.06 * step,
@@ -322,15 +323,15 @@ def coexistence(frame: pd.DataFrame) -> Figure:
     _titled(axes, f"F at {F['r2'].max()} individual hubs a group:\n{seen}", of_figure=True)
     axes.set(xlabel="individual hubs in each group", ylabel="F (1 is best)", ylim=(-0.03, 1.05))
     axes.set_xticks(sorted(F["r2"].unique()))
-    _legend_below(figure, axes, 2)
-    return figure
+    legend_below(picture, axes, 2)
+    return picture
 
 
 def average_suffices(frame: pd.DataFrame) -> Figure:
-    figure = _gains(frame[frame["design"] == "balanced"], "n", "balanced design")
-    figure.axes[0].axvspan(-0.05, 0.05, color="#dfeaf5", zorder=0, label="equivalent, ± 0.05")
-    _legend_below(figure, figure.axes[0], 2)
-    return figure
+    picture = _gains(frame[frame["design"] == "balanced"], "n", "balanced design")
+    picture.axes[0].axvspan(-0.05, 0.05, color="#dfeaf5", zorder=0, label="equivalent, ± 0.05")
+    legend_below(picture, picture.axes[0], 2)
+    return picture
 
 
 def minimax_needed(frame: pd.DataFrame) -> Figure:
@@ -343,8 +344,7 @@ def _gains(frame: pd.DataFrame, by: str, design: str) -> Figure:
     wide = F.pivot_table(index=[by, "seed"], columns="method", values="value")
     gain = (wide["jic"] - wide["average-ipc, score"]).dropna()
     levels = sorted(gain.index.get_level_values(by).unique())
-    figure = _figure(4.2, 1.5 + 0.5 * len(levels))
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 1.5 + 0.5 * len(levels), labels=LABELS)
     for row, level in enumerate(levels):
         values = gain.xs(level, level=by).to_numpy(float)
         axes.scatter(values, row + _spread(values, 0.3), s=13, color=BLUE, alpha=0.45, linewidths=0)
@@ -354,22 +354,21 @@ def _gains(frame: pd.DataFrame, by: str, design: str) -> Figure:
     axes.set(ylim=(len(levels) - 0.4, -0.6), xlabel="F of ours − F of the plain average (bar: mean)")
     axes.tick_params(axis="y", length=0)
     seen = ", ".join(f"{gain.xs(level, level=by).mean():+.2f} at {by} = {level}" for level in levels)
-    _titled(axes, f"Mean gain in F over the plain average, {design}:\n{seen}", of_figure=True)
-    return figure
+    _titled(axes, f"Mean gain in F over the plain average,\n{design}:\n{seen}", of_figure=True)
+    return picture
 
 
 def population_margin(frame: pd.DataFrame) -> Figure:
     """Smallest influence of a common hub less the largest of another variable, by s."""
     rows = frame[frame["metric"] == "influence margin"]
     levels = sorted(rows["multiple"].unique())
-    figure = _figure(4.2, 1.5 + 0.5 * len(levels))
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 1.5 + 0.5 * len(levels), labels=LABELS)
     for i, level in enumerate(levels):
         values = rows.loc[rows["multiple"] == level, "value"].to_numpy(float)
         above = values > 0
         y = i + _spread(values, 0.3)
         axes.scatter(values[above], y[above], s=13, color=BLUE, alpha=0.45, linewidths=0)
-        axes.scatter(values[~above], y[~above], s=16, color=ORANGE, alpha=0.8, marker="x", linewidths=1)
+        axes.scatter(values[~above], y[~above], s=16, color=RED, alpha=0.8, marker="x", linewidths=1)
         axes.annotate(f"{above.mean():.0%}", (1.02, i), xycoords=("axes fraction", "data"), va="center", fontsize=9)
     axes.axvline(0, color=INK, linewidth=0.9)
     names = ["s = hubs" if level == 1 else f"s = {level} × hubs" for level in levels]
@@ -379,7 +378,7 @@ def population_margin(frame: pd.DataFrame) -> Figure:
     _titled(
         axes, "Share of draws with every common hub on top (right),\nat the population's correlations", of_figure=True
     )
-    return figure
+    return picture
 
 
 def consistent(frame: pd.DataFrame) -> Figure:
@@ -387,8 +386,7 @@ def consistent(frame: pd.DataFrame) -> Figure:
     rows = frame[frame["metric"] == "largest error of influence"]
     mean = rows.groupby("n")["value"].apply(lambda x: np.exp(np.log(x).mean()))
     n = mean.index.to_numpy(float)
-    figure = _figure(4.2, 3.2)
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 3.2, labels=LABELS)
     axes.scatter(rows["n"], rows["value"], s=13, color=BLUE, alpha=0.35, linewidths=0, label="one draw")
     axes.plot(n, mean, color=BLUE, marker="o", linewidth=2, label="geometric mean")
     middle = np.exp(np.log(mean).mean())
@@ -400,14 +398,13 @@ def consistent(frame: pd.DataFrame) -> Figure:
     _log_ticks(axes.yaxis)
     slope = np.polyfit(np.log(rows["n"]), np.log(rows["value"]), 1)[0] if len(n) > 1 else np.nan
     _titled(axes, f"The error falls like n to the {slope:.2f}".replace("-", "−"), of_figure=True)
-    _legend_below(figure, axes, 3)
-    return figure
+    legend_below(picture, axes, 3)
+    return picture
 
 
 def bound(frame: pd.DataFrame) -> Figure:
     rows = frame[frame["metric"] == "deviation over bound"]
-    figure = _figure(4.2, 2.8)
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 2.8, labels=LABELS)
     axes.scatter(rows["n"], rows["value"], s=13, color=BLUE, alpha=0.45, linewidths=0)
     axes.axhline(1, color=INK, linewidth=0.9)
     axes.annotate("the bound", (1, 1), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=9,
@@ -416,20 +413,19 @@ def bound(frame: pd.DataFrame) -> Figure:
     axes.set_ylim(top=4)
     _count_ticks(axes, np.sort(rows["n"].unique()))
     _titled(axes, f"The optimum moves by at most {_short(rows['value'].max())} of the bound", of_figure=True)
-    return figure
+    return picture
 
 
 def dimension(frame: pd.DataFrame) -> Figure:
     """True positive rate against s, a line for each number of hubs."""
     rows = frame[frame["metric"] == "TPR"].copy()
     rows["factor"] = rows["method"].str.extract(r"s = ([\d.]+) sqrt", expand=False).astype(float)
-    figure = _figure(4.2, 3.3)
-    axes = figure.add_subplot()
+    picture, axes = figure(4.2, 3.3, labels=LABELS)
     levels = sorted(rows["r1"].unique())
     for i, level in enumerate(levels):
         part = rows[rows["r1"] == level]
         mean = part.groupby("factor")["value"].mean()
-        colour = (BLUE, ORANGE, GREEN, PURPLE)[i % 4]
+        colour = (BLUE, RED, GREEN, PINK)[i % 4]
         jitter = (i - (len(levels) - 1) / 2) * 0.03
         axes.scatter(part["factor"] + jitter, part["value"], s=13, color=colour, alpha=0.3, linewidths=0)
         axes.plot(mean.index + jitter, mean, color=colour, marker=MARKERS[i % 9], linewidth=2, label=f"{level} hubs")
@@ -438,14 +434,13 @@ def dimension(frame: pd.DataFrame) -> Figure:
     by_factor = rows.groupby("factor")["value"].mean()
     seen = ", ".join(f"{mean:.2f}" for mean in by_factor)
     _titled(axes, f"Share of the hubs found: {seen} as s grows", of_figure=True)
-    _legend_below(figure, axes, 3)
-    return figure
+    legend_below(picture, axes, 3)
+    return picture
 
 
 def tumours(frame: pd.DataFrame) -> Figure:
     """Agreement of halves against both nulls, and how often each gene was chosen in a half."""
-    figure = _figure(4.2, 5.0)
-    above, below = figure.subplots(2, 1, height_ratios=(1, 1.6))
+    picture, (above, below) = figure(4.2, 5.0, labels=LABELS, nrows=2, height_ratios=(1, 1.6))
     jaccard = frame[frame["metric"] == "Jaccard of top 10"]
     for row, (source, colour) in enumerate((("tumours", BLUE), ("permuted", QUIET), ("rotated", QUIET))):
         values = jaccard.loc[jaccard["method"] == source, "value"].to_numpy(float)
@@ -464,15 +459,14 @@ def tumours(frame: pd.DataFrame) -> Figure:
     _titled(below, f"\n{chosen.index[0]} is chosen most often, in {chosen.iloc[0]:.0%} of halves", of_figure=True)
     for axes in (above, below):
         axes.tick_params(axis="y", length=0)
-    return figure
+    return picture
 
 
 def certificate(frame: pd.DataFrame) -> Figure:
     """Excess of the objective over the lower bound, ours and the authors' optimiser."""
     rows = frame[frame["metric"] == "objective over bound"]
-    figure = _figure(4.2, 2.2)
-    axes = figure.add_subplot()
-    for row, (method, colour) in enumerate((("jic", BLUE), ("stiefel", ORANGE))):
+    picture, axes = figure(4.2, 2.2, labels=LABELS)
+    for row, (method, colour) in enumerate((("jic", BLUE), ("stiefel", RED))):
         values = 100 * np.maximum(rows.loc[rows["method"] == method, "value"].to_numpy(float) - 1, 1e-12)
         axes.scatter(values, row + _spread(np.log(values), 0.25), s=16, color=colour, alpha=0.6, linewidths=0)
     axes.axvline(0.1, color=INK, linewidth=0.9)
@@ -486,14 +480,10 @@ def certificate(frame: pd.DataFrame) -> Figure:
         f"Above the proven bound: ours {_short(excess['jic'])} %, theirs {_short(excess['stiefel'])} %",
         of_figure=True,
     )
-    return figure
+    return picture
 
 
 # -- their parts
-
-
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _titled(axes: Axes, title: str, *, of_figure: bool = False) -> None:
@@ -503,16 +493,6 @@ def _titled(axes: Axes, title: str, *, of_figure: bool = False) -> None:
         axes.figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=INK)
     elif of_figure:
         axes.set_title(title, loc="center", fontsize=9, color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.tick_params(labelsize=8, color=FAINT)
-    axes.xaxis.label.set_fontsize(8)
-    axes.yaxis.label.set_fontsize(8)
-
-
-def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, min(columns, 3)), frameon=False, fontsize=8)
 
 
 def _shades(n: int) -> list[Any]:

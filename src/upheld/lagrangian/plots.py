@@ -17,6 +17,7 @@ from upheld.lagrangian import bounds
 from upheld.report import drawing
 from upheld.report.drawing import (
     BLUE,
+    BROWN,
     FAINT,
     GREEN,
     INK,
@@ -25,7 +26,6 @@ from upheld.report.drawing import (
     QUIET,
     RED,
     SKY,
-    YELLOW,
     plain_logs,
     plain_numbers,
 )
@@ -46,7 +46,7 @@ STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "mean LP dual": (ORANGE, "-", "X"),
     "contextual": (PINK, "-", "*"),
     "contextual, unguarded": (PINK, "--", "h"),
-    "own LP dual": (YELLOW, "-", "v"),
+    "own LP dual": (BROWN, "-", "v"),
     "last optimum": (RED, ":", "<"),
     "own optimum": (INK, ":", "d"),
     "best constant": (INK, "--", "d"),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from upheld.memory.theory import alpha_c, alpha_th, capacity_zero_t, phi_eq, ramsauer_bound
-from upheld.report.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, YELLOW, figure, legend_above
+from upheld.report.drawing import BLUE, BROWN, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, figure, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -246,7 +246,7 @@ def survival(frame: pd.DataFrame) -> Figure:
     picture, axes = figure()
     for number, ((alpha, N), part) in enumerate(rows.groupby(["alpha", "N"])):
         share = part.groupby("T")["value"].mean()
-        colour = (BLUE, GREEN, PINK, ORANGE, SKY, RED, YELLOW, INK, QUIET)[number % 9]
+        colour = (BLUE, GREEN, PINK, ORANGE, SKY, RED, BROWN, INK, QUIET)[number % 9]
         axes.plot(share.index, share, "o-", color=colour, markersize=4, label=f"α = {alpha:g}, N = {N:g}")
     axes.set(xlabel="temperature", ylabel="share of runs that stay", ylim=(-0.03, 1.03), xscale="log")
     legend_above(picture, axes)
@@ -294,7 +294,7 @@ def recall_race(frame: pd.DataFrame) -> Figure:
     names: Sequence[str] = list(dict.fromkeys(rows["method"]))
     data = sorted(rows["data"].unique())
     picture, panels = figure(4.8, 3.6, ncols=len(data), sharey=True, squeeze=False)
-    colours = (RED, BLUE, INK, GREEN, YELLOW, PINK, SKY, ORANGE)
+    colours = (RED, BLUE, INK, GREEN, BROWN, PINK, SKY, ORANGE)
     for axes, one in zip(panels[0], data, strict=True):
         table = rows[rows["data"] == one].pivot_table(index="method", columns="metric", values="value")
         for number, name in enumerate(names):
