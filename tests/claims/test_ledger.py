@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -314,6 +317,81 @@ def test_below_a_file(tmp_path):
         Ledger(tmp_path / "file" / "ledger.sqlite")
 
 
+@pytest.fixture
+def somebody_s() -> Iterator[Path]:
+    """A folder that this process may make its own, and give away."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+        os.chmod(name, 0o700)
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Nobody in particular: to the superuser every file can be written."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def check_that_it_is_only_read(path: Path) -> None:
+    before = path.read_bytes()
+    with Ledger(path, for_reading=True) as book:
+        assert not book.writable
+        assert list(book.measurements("toy.race", Scale.QUICK, SOURCES)["value"]) == [1.0]
+        book.remember_verdict("toy.small", Scale.QUICK, SOURCES, "rule", "upheld")
+        assert book.verdicts("toy.small", Scale.QUICK) == []
+        with pytest.raises(LedgerError, match="cannot be written: name a file in a folder of yours"):
+            book.record(done(trial(), 2.0), SOURCES)
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(("of_file", "of_folder"), [(0o444, 0o777), (0o666, 0o555), (0o444, 0o555)])
+def test_what_cannot_be_written_is_read(somebody_s, of_file, of_folder):
+    path = somebody_s / "ledger.sqlite"
+    with Ledger(path) as book:
+        book.record(done(trial(), 1.0), SOURCES)
+    path.chmod(of_file)
+    somebody_s.chmod(of_folder)
+    with without_privileges():
+        check_that_it_is_only_read(path)
+    somebody_s.chmod(0o700)
+    path.chmod(0o600)
+    with Ledger(path, for_reading=True) as book:
+        book.remember_verdict("toy.small", Scale.QUICK, SOURCES, "rule", "upheld")
+        assert len(book.verdicts("toy.small", Scale.QUICK)) == 1
+
+
+def test_it_is_read_while_somebody_writes(somebody_s):
+    """A run that goes on holds its results in the write-ahead log; a reader who may not write sees them."""
+    path = somebody_s / "ledger.sqlite"
+    with Ledger(path) as book:
+        book.record(done(trial(), 1.0), SOURCES)
+        somebody_s.chmod(0o755)
+        path.chmod(0o444)
+        with without_privileges(), Ledger(path, for_reading=True) as other:
+            assert not other.writable
+            assert list(other.measurements("toy.race", Scale.QUICK, SOURCES)["value"]) == [1.0]
+
+
+def test_a_log_that_cannot_be_read_is_not_passed_over(somebody_s):
+    """What was committed last is in the write-ahead log; whoever cannot read it must not be told less."""
+    path = somebody_s / "ledger.sqlite"
+    with Ledger(path) as book:
+        book.record(done(trial(), 1.0), SOURCES)
+        for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+            (somebody_s / f"copy-{name}").write_bytes((somebody_s / name).read_bytes())
+    (somebody_s / "copy-ledger.sqlite").chmod(0o444)
+    somebody_s.chmod(0o555)
+    with without_privileges(), pytest.raises(LedgerError, match="cannot be"):
+        Ledger(somebody_s / "copy-ledger.sqlite", for_reading=True)
+
+
 # -- small and read-only disks, where this process may mount them
 
 
@@ -344,6 +422,13 @@ def test_a_read_only_folder(disk):
             Ledger(disk / name) as book,
         ):
             book.record(done(trial(), 2.0), SOURCES)
+
+
+def test_a_read_only_disk_is_read(disk):
+    with Ledger(disk / "ledger.sqlite") as book:
+        book.record(done(trial(), 1.0), SOURCES)
+    mount(["-o", "remount,ro", str(disk)])
+    check_that_it_is_only_read(disk / "ledger.sqlite")
 
 
 def test_a_full_disk_keeps_what_was_committed(disk):

@@ -48,3 +48,19 @@ def test_a_truncated_ledger(inside, measured, tmp_path):
     sentence = refused(inside("report", "mom", "--ledger", "ledger.sqlite", "--out", "out"))
     assert "is damaged or no ledger: move it away (a new one is made), or name another file with --ledger" in sentence
     assert not (tmp_path / "out").exists()
+
+
+def test_a_ledger_that_cannot_be_written_is_read(inside, measured, tmp_path, monkeypatch):
+    """Somebody else's, or on a disk that is mounted to be read: see the tests of the ledger for when that is."""
+    monkeypatch.setattr("upheld.claims.ledger._can_be_written", lambda path: False)
+    ledger = tmp_path / "theirs.sqlite"
+    ledger.write_bytes((measured.folder / ".upheld" / "ledger.sqlite").read_bytes())
+    before = ledger.read_bytes()
+    done = inside("report", "mom", "--ledger", ledger, "--out", "out", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads((measured.folder / "verdicts.json").read_text())
+    shown = inside("show", "mom", "--ledger", ledger)
+    assert shown.returncode == 0
+    assert "not measured here" not in shown.stdout
+    assert ledger.read_bytes() == before
+    assert not list(tmp_path.glob("theirs.sqlite?*"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from upheld.claims.trial import Measurement, Scale, Trial, canonical
 from upheld.storage import use_write_ahead_log
 
 VERSION = 1
+EFFECTIVE = os.access in os.supports_effective_ids
 PATIENCE_S = 10.0  # how long another process may hold the file; a commit takes milliseconds
 SCHEMA = """
 CREATE TABLE trial (
@@ -72,6 +74,7 @@ class Ledger:
     Parameters
     ----------
     path : created when it is not there, with its folder
+    for_reading : where the file or its folder cannot be written, read what is there; verdicts are not remembered then
 
     Raises
     ------
@@ -79,13 +82,17 @@ class Ledger:
         If the file is no ledger, is damaged, comes from a newer version, is locked by another run, or cannot be written.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, for_reading: bool = False) -> None:
         self.path = path = Path(path)
         if path.is_dir():
             raise LedgerError(f"the ledger {path} is a folder: name a file with --ledger")
         with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            self.writable = not for_reading or not path.exists() or _can_be_written(path)
+            if self.writable:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+            else:
+                self._db = _opened_to_read(path)
             try:
                 self._open()
             except BaseException:
@@ -246,9 +253,9 @@ class Ledger:
     # -- verdicts: recomputed at will, kept so that a changed rule is seen
 
     def remember_verdict(self, claim: str, scale: Scale, fingerprint: str, rule: str, verdict: str) -> None:
-        """Append a verdict when it differs from the last one of the same claim, scale, sources and rule."""
+        """Append a verdict when it differs from the last one of the same claim, scale, sources and rule, if the file can be written."""
         last = [row for row in self.verdicts(claim, scale) if row["fingerprint"] == fingerprint and row["rule"] == rule]
-        if last and last[-1]["verdict"] == verdict:
+        if not self.writable or (last and last[-1]["verdict"] == verdict):
             return
         with self._explained(), self._transaction():
             self._db.execute(
@@ -270,6 +277,30 @@ class Ledger:
             yield
         except (sqlite3.Error, pd.errors.DatabaseError, OSError) as error:
             raise LedgerError(f"the ledger {self.path} {_explanation(str(error))} ({error})") from error
+
+
+def _can_be_written(path: Path) -> bool:
+    """SQLite also writes beside the file: the write-ahead log, and what its readers share."""
+    return all(os.access(place, os.W_OK, effective_ids=EFFECTIVE) for place in (path, path.absolute().parent))
+
+
+def _opened_to_read(path: Path) -> sqlite3.Connection:
+    """A database that cannot be written, or not beside. Nothing new is left there, which its owner could not write.
+
+    While anybody writes it there is a write-ahead log; without one the file is all there is, and SQLite is told so.
+    """
+    place = f"{path.absolute().as_uri()}?mode=ro"
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        db = sqlite3.connect(place, uri=True, timeout=PATIENCE_S, isolation_level=None)
+        try:
+            db.execute("SELECT name FROM sqlite_master").fetchone()
+            return db
+        except sqlite3.OperationalError:
+            db.close()
+            if log.stat().st_size:  # what was committed last is in there, and would be missed
+                raise
+    return sqlite3.connect(f"{place}&immutable=1", uri=True, isolation_level=None)
 
 
 def _only(rows: pd.DataFrame, wanted: Collection[Key] | None) -> pd.DataFrame:

@@ -27,7 +27,7 @@ def report(
 
     if not ledger.exists():
         raise ValueError(f"there is no ledger {ledger} yet; measure first with upheld check, or name one with --ledger")
-    with Ledger(ledger) as book:
+    with Ledger(ledger, for_reading=True) as book:
         outcome = results_of(chosen(methods), parse_scale(scale), book)
     index = write_report(outcome, out)
     if json:

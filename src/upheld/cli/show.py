@@ -40,7 +40,7 @@ def _verdicts(claims: Any, scale: Any, ledger: Path) -> dict[str, Verdict]:
 
     if not ledger.exists():
         return {}
-    with Ledger(ledger) as book:
+    with Ledger(ledger, for_reading=True) as book:
         return {claim.id: judge(claim, scale, book) for claim in claims}
 
 

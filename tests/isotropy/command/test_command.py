@@ -673,9 +673,6 @@ def test_the_real_thing_from_a_pipe(upheld, persons):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="started in the background, where Ctrl-C reaches nobody"
-)
 def test_ctrl_c_leaves_nothing(upheld, encoder):
     many = "".join(line(id=f"q{k}", responses=[f"{k} {n} " * 40 for n in range(5)]) for k in range(4_000))
     (upheld.folder / "answers.jsonl").write_text(many)
