@@ -1,0 +1,12 @@
+"""Train a small drafter for your own language model, decode faster, change nothing in what it says.
+
+DFlash (Chen, Liang & Liu, ICML 2026): a block-diffusion drafter reads the model's own hidden states and proposes a block of
+tokens in one forward; the model verifies them in one more, and the accepted prefix and one token of its own are written.
+"""
+
+from __future__ import annotations
+
+from upheld.speculative.configuration import DFlashConfig
+from upheld.speculative.drafter import DFlashDrafter
+
+__all__ = ["DFlashConfig", "DFlashDrafter"]
