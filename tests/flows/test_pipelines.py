@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import diffusers
 import pytest
 import torch
 
@@ -13,7 +14,6 @@ from upheld.flows.likelihoods import Decoded, LinearGaussian, Reward, downsample
 from upheld.flows.pipelines import from_diffusers
 from upheld.flows.sampler import TargetedFlow
 
-diffusers = pytest.importorskip("diffusers")
 SHAPE = (4, 8, 8)
 
 

@@ -210,13 +210,13 @@ def test_inflated_variance_bounds_the_kernel_ratio(d, step_variance, eps1, shift
 def test_the_kernel_ratio_of_a_step_is_that_of_the_two_normals():
     """One window step from a known cloud, both densities from torch's own Normal."""
     flow = replace(BASE, window=(0.5, 0.6), n_steps=10, n_particles=3, eps1=0.4, guidance=1.5, resampling=None)
-    plan = flow._plan((2,))
+    plan = flow.planned((2,))
     plan.chunk = 100
     from upheld.flows.streams import GroupStreams
 
     streams = GroupStreams([4], 3, (2,))
-    cloud = plan._begin(torch.randn(3, 2, generator=generator()), 5, streams)
-    after = plan._step(cloud, 5, streams)
+    cloud = plan.begin(torch.randn(3, 2, generator=generator()), 5, streams)
+    after = plan.step(cloud, 5, streams)
     eta2, dt, v, x = 2 * 0.5 / 0.5, 0.1, FLOW(cloud.x, 0.5), cloud.x
     m_p = x + (v + eta2 / 2 * (0.5 * v - x) / 0.5) * dt
     at = x.clone().requires_grad_()
@@ -285,19 +285,19 @@ def test_evaluations_are_counted_as_they_happen():
 
 
 def test_presets():
-    paper = TargetedFlow(FLOW, SEEN, preset="paper")._plan((2,))
+    paper = TargetedFlow(FLOW, SEEN, preset="paper").planned((2,))
     assert (len(paper.times) - 1, paper.count, paper.window, paper.guidance) == (800, 16, (350, 700), 1.0)
     assert type(paper.look).__name__ == "PointLookAhead"
-    ours = TargetedFlow(FLOW, SEEN)._plan((2,))
+    ours = TargetedFlow(FLOW, SEEN).planned((2,))
     assert (len(ours.times) - 1, ours.count, ours.window, ours.guidance) == (128, 16, (24, 112), 1.0)
     assert type(ours.look).__name__ == "CalibratedLookAhead"
-    judged = TargetedFlow(FLOW, ClassifierLikelihood(torch.nn.Linear(2, 3), 1))._plan((2,))
+    judged = TargetedFlow(FLOW, ClassifierLikelihood(torch.nn.Linear(2, 3), 1)).planned((2,))
     assert (judged.guidance, judged.clip) == (2.0, 5.0)
     assert type(judged.look).__name__ == "PointLookAhead"
 
 
 def test_data_variance_is_estimated_from_the_flow():
-    flow = TargetedFlow(FLOW, SEEN)._plan((2,)).look
+    flow = TargetedFlow(FLOW, SEEN).planned((2,)).look
     assert flow.variance == pytest.approx(FLOW.mean_variance, rel=0.15)
 
 
@@ -365,12 +365,12 @@ def test_a_likelihood_of_zero_on_the_way_is_no_verdict():
 
 def test_warnings_where_weights_are_exact_for_another_law():
     with pytest.warns(UserWarning, match="this velocity is one under guidance"):
-        replace(BASE, velocity=FlowField(FLOW, guided=True))._plan((2,))
+        replace(BASE, velocity=FlowField(FLOW, guided=True)).planned((2,))
     with pytest.warns(UserWarning, match="eps1 = 1 adds about"):
-        replace(BASE, eps1=1.0)._plan((2,))
+        replace(BASE, eps1=1.0).planned((2,))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        BASE._plan((2,))
+        BASE.planned((2,))
 
 
 def test_modes():

@@ -35,6 +35,7 @@ PLACES = {
     "Product": "likelihoods",
     "Reward": "likelihoods",
     "TargetedFlow": "sampler",
+    "TemperedLookAhead": "lookahead",
     "diagnose": "diagnostics",
     "fit_flow": "training",
     "from_diffusers": "pipelines",

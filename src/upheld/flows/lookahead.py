@@ -10,8 +10,9 @@ the variance. Each look-ahead is asked for log g at the predicted end point x1_h
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -92,6 +93,37 @@ class CalibratedLookAhead:
         assert view.noise is not None
         around = [checked_log_prob(likelihood.log_prob, view.endpoint + spread**0.5 * xi) for xi in view.noise]
         return torch.logsumexp(torch.stack(around), 0) - math.log(len(around))
+
+
+@dataclass
+class TemperedLookAhead:
+    """g^beta of another look-ahead, beta by time: a condition that is let in gradually. At the end the whole likelihood counts.
+
+    Parameters
+    ----------
+    look : the other
+    times, betas : a ladder, times rising, betas in (0, 1]; between its rungs beta is that of the rung before
+    """
+
+    look: LookAhead
+    times: Sequence[float]
+    betas: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if not self.betas or len(self.times) != len(self.betas) or not all(0 < beta <= 1 for beta in self.betas):
+            raise ValueError("a ladder has as many betas as times, at least one, each in (0, 1]")
+
+    @property
+    def draws(self) -> int:
+        """As many as the other wants."""
+        return self.look.draws
+
+    def beta(self, t: float) -> float:
+        """The exponent at a time."""
+        return self.betas[max(bisect.bisect_right(self.times, t + 1e-9) - 1, 0)]
+
+    def log_twist(self, likelihood: Likelihood, view: View) -> Tensor:
+        return self.beta(view.t) * self.look.log_twist(likelihood, view)
 
 
 @dataclass

@@ -107,7 +107,8 @@ class TargetedFlow:
     likelihood : has ``log_prob(x) -> (B,)``; see `upheld.flows.likelihoods`
     path : "linear", "vp", "cosine" or an `AffinePath`: what the flow was trained on
     n_steps, n_particles : N and K; of the preset if None
-    window : (t_a, t_b) inside (0, 1), ends snap to the grid; None for none, which is importance sampling at the end
+    window : (t_a, t_b) inside (0, 1), ends snap to the grid; None for none, which is importance sampling at the end; "adaptive" begins
+        where a pilot's look-ahead would leave half of the particles (`piloted`)
     noise : gamma of equation (1); or a callable from t to eta
     guidance : rho; "auto" is 1 for linear measurements and 2 for classifiers, captions and rewards
     lookahead : "point", "calibrated", a `LookAhead`, or a callable ``log_g(x, t, endpoint) -> (B,)``; "auto" is calibrated for linear
@@ -172,7 +173,7 @@ class TargetedFlow:
         """
         if mode not in ("nested", "pooled") or n < 1:
             raise ValueError(f"{n} samples in mode {mode!r}; take at least 1, nested or pooled")
-        plan = self._plan(shape)
+        plan = (self.piloted(shape) if self.window == "adaptive" else self).planned(shape)
         groups = n if mode == "nested" else math.ceil(n / plan.count)
         seeds = torch.randint(2**61, (groups,), generator=generator).tolist()
         return plan.run(seeds, mode, callback)
@@ -180,6 +181,18 @@ class TargetedFlow:
     def refined(self) -> TargetedFlow:
         """The same with twice the steps: what differs between both is the error of the discretisation."""
         return replace(self, n_steps=2 * int(self._preset("n_steps", self.n_steps)))
+
+    def piloted(self, shape: tuple[int, ...], seed: int = 0) -> TargetedFlow:
+        """The same with its window begun where a pilot says: see `upheld.flows.pilot.adaptive_window`."""
+        from upheld.flows.pilot import adaptive_window
+
+        return replace(self, window=adaptive_window(self, shape, seed))
+
+    def tempered(self, shape: tuple[int, ...], seed: int = 0) -> TargetedFlow:
+        """The same with a look-ahead g^beta whose beta rises as a pilot says: see `upheld.flows.pilot.temperature_ladder`."""
+        from upheld.flows.pilot import temperature_ladder
+
+        return replace(self, lookahead=temperature_ladder(self, shape, seed))
 
     def evaluations(self) -> dict[str, int]:
         """Forward and backward passes of the velocity that one particle takes."""
@@ -206,6 +219,10 @@ class TargetedFlow:
         if self.resampling is not None:
             resampler(self.resampling)
         times = (found.times or uniform_times)(n_steps)
+        if self.window == "adaptive":
+            raise ValueError(
+                "window 'adaptive' is found by a pilot that needs an example's shape; take flow.piloted(shape)"
+            )
         window = self._preset("window", None if self.window == "auto" else self.window, given=self.window != "auto")
         first, last = _snapped(times, window, "window")
         further = _snapped(times, self.extra_window, "extra_window")
@@ -218,12 +235,12 @@ class TargetedFlow:
         _check_noise(found, noisy)
         return Decided(found, path, times, (first, last), further, count, self._guidance() if noisy else 0.0)
 
-    def _plan(self, shape: tuple[int, ...]) -> _Run:
+    def planned(self, shape: tuple[int, ...]) -> Run:
         """A run, ready to start."""
         decided = self.decided()
         first, last = decided.window
         twisted = last > first and (decided.guidance > 0 or (self.resampling is not None and decided.count > 1))
-        run = _Run(self, decided, shape, self._clip(shape), twisted)
+        run = Run(self, decided, shape, self._clip(shape), twisted)
         check_parametrization(decided.flow, decided.path, shape)
         if self.eps1 > 0 and math.prod(shape) * (last - first) * self.eps1**2 > 1:
             _warn(
@@ -231,6 +248,7 @@ class TargetedFlow:
                 "log-weights; 0 is usually better"
             )
         run.look = self._look(run)
+        run.chunk = self.particles_per_chunk or particles_that_fit(run.probe(), shape, run.flow.device)
         return run
 
     def _preset(self, name: str, chosen: Any, given: bool | None = None) -> Any:
@@ -251,7 +269,7 @@ class TargetedFlow:
             return float(self.grad_clip)
         return 10 * math.sqrt(math.prod(shape)) if is_linear_gaussian(self.likelihood) else 5.0
 
-    def _look(self, run: _Run) -> LookAhead:
+    def _look(self, run: Run) -> LookAhead:
         look = self.lookahead
         if look == "auto":
             look = PRESETS[self.preset].get(
@@ -290,7 +308,7 @@ class Decided:
         return {"forward": forward, "backward": (last - first) if self.guidance > 0 else 0}
 
 
-class _Run:
+class Run:
     """One run with everything decided."""
 
     def __init__(self, of: TargetedFlow, decided: Decided, shape: tuple[int, ...], clip: float, twisted: bool) -> None:
@@ -308,14 +326,13 @@ class _Run:
     def run(self, seeds: list[int], mode: str, callback: Callable[[Progress], None] | None) -> FlowSamples:
         streams = GroupStreams(seeds, self.count, self.shape, self.flow.device)
         told = callback or (lambda progress: None)
-        self.chunk = self.of.particles_per_chunk or particles_that_fit(self._probe(), self.shape, self.flow.device)
         first, last = self.window
         with torch.no_grad():
-            x = self._flow(streams.normal(), None, 0, first, told)
-            cloud = self._begin(x, first, streams)
+            x = self.flow_between(streams.normal(), None, 0, first, told)
+            cloud = self.begin(x, first, streams)
             trace, log_z = _Trace(), torch.zeros(len(seeds), dtype=torch.float64)
             for k in range(first, last):
-                cloud = self._step(cloud, k, streams)
+                cloud = self.step(cloud, k, streams)
                 cloud, log_z = self._select(cloud, log_z, k + 1, streams, trace)
                 told(Progress(k + 1, len(self.times) - 1, float(self.times[k + 1]), trace.ess[-1]))
             x = self._finish(cloud, streams, told)
@@ -332,7 +349,7 @@ class _Run:
 
     # -- the parts of a run
 
-    def _flow(
+    def flow_between(
         self, x: Tensor, v: Tensor | None, start: int, end: int, told: Callable[[Progress], None]
     ) -> Tensor:  # fmt: skip
         """The plain flow between two times of the grid; `v` is the velocity at the start, if known."""
@@ -342,16 +359,16 @@ class _Run:
             told(Progress(k + 1, len(self.times) - 1, float(self.times[k + 1]), None))
         return x
 
-    def _begin(self, x: Tensor, k: int, streams: GroupStreams) -> Cloud:
+    def begin(self, x: Tensor, k: int, streams: GroupStreams) -> Cloud:
         groups = len(x) // self.count
         nothing = torch.zeros(groups, self.count, dtype=torch.float64)
         ancestors = torch.arange(self.count).repeat(groups, 1)
         if not self.window[0] < self.window[1]:
             return Cloud(x, x, nothing, None, nothing, ancestors)
-        v, log_g, slope = self._look_ahead(x, k, streams)
+        v, log_g, slope = self.look_ahead(x, k, streams)
         return Cloud(x, v, log_g, slope, nothing, ancestors)
 
-    def _step(self, cloud: Cloud, k: int, streams: GroupStreams) -> Cloud:
+    def step(self, cloud: Cloud, k: int, streams: GroupStreams) -> Cloud:
         """Equations (1) to (4) for one step; (4) in float64, from the distances between its means."""
         t, dt = self.times[k], float(self.times[k + 1] - self.times[k])
         eta2 = self._variance(t)
@@ -366,7 +383,7 @@ class _Run:
                 ratio += (xi.shape[1] * math.log(wide) - self.of.eps1 * xi.square().sum(1)) / 2
             kernel = ratio.cpu().view_as(kernel)
             mean = mean + shift + math.sqrt(wide) * s * noise
-        v, log_g, slope = self._look_ahead(mean, k + 1, streams)
+        v, log_g, slope = self.look_ahead(mean, k + 1, streams)
         return Cloud(mean, v, log_g, slope, cloud.unfinished + kernel, cloud.ancestors)
 
     def _select(
@@ -394,8 +411,8 @@ class _Run:
         known = cloud.v if self.window[0] < last else None
         start = last if self.window[0] < last else self.window[0]
         if self.of.extra_window is None:
-            return self._flow(cloud.x, known, start, end, told)
-        x = self._flow(cloud.x, known, start, self.further[0], told)
+            return self.flow_between(cloud.x, known, start, end, told)
+        x = self.flow_between(cloud.x, known, start, self.further[0], told)
         known = known if start == self.further[0] else None
         for k in range(*self.further):
             t, dt = self.times[k], float(self.times[k + 1] - self.times[k])
@@ -403,7 +420,7 @@ class _Run:
             drift = v + eta2 / 2 * self.path.score(x, v, clamped(t))
             x = x + dt * drift + math.sqrt(eta2 * dt) * streams.normal()
             told(Progress(k + 1, end, float(self.times[k + 1]), None))
-        return self._flow(x, None, self.further[1], end, told)
+        return self.flow_between(x, None, self.further[1], end, told)
 
     def _samples(
         self, x: Tensor, cloud: Cloud, ratio: Tensor, log_z: Tensor, trace: _Trace, streams: GroupStreams, mode: str
@@ -437,7 +454,7 @@ class _Run:
             return float(self.of.noise(float(t))) ** 2
         return float(self.of.noise) ** 2 * float(self.path.memoryless_variance(t))
 
-    def _look_ahead(self, x: Tensor, k: int, streams: GroupStreams) -> tuple[Tensor, Tensor, Tensor | None]:
+    def look_ahead(self, x: Tensor, k: int, streams: GroupStreams) -> tuple[Tensor, Tensor, Tensor | None]:
         """Velocity, log g as (M, K) and its clipped gradient, chunk by chunk; no graph outlives its chunk."""
         t = self.times[k]
         if not self.twisted:
@@ -479,7 +496,7 @@ class _Run:
         parts = [checked_log_prob(self.of.likelihood.log_prob, part) for part in torch.split(x, self.chunk)]
         return torch.cat(parts).detach().double().cpu().view(groups, self.count)
 
-    def _probe(self) -> Callable[[Tensor], object]:
+    def probe(self) -> Callable[[Tensor], object]:
         """One evaluation as the window makes it, for the memory it takes."""
         t, sloped = self.times[self.window[0]], self.twisted and self.guidance > 0
 

@@ -57,6 +57,23 @@ def run(
         float | None,
         typer.Option("--guidance", min=0, help="Strength of the gradient in the proposal; 2 for classifiers."),
     ] = None,
+    window: Annotated[
+        str,
+        typer.Option(
+            "--window",
+            help="Where noise is added: auto, adaptive (a pilot finds where to begin), none, or t_a,t_b in (0, 1).",
+        ),
+    ] = "auto",
+    lookahead: Annotated[
+        str,
+        typer.Option(
+            "--lookahead", help="point, calibrated (for what x_1 may still become), or auto: point for classifiers."
+        ),
+    ] = "auto",
+    ladder: Annotated[
+        bool,
+        typer.Option("--ladder", help="Let the condition in gradually, by a ladder of exponents that a pilot finds."),
+    ] = False,
     noise: Annotated[float, typer.Option("--noise", min=0, help="1: memoryless; 0: the deterministic flow.")] = 1.0,
     temperature: Annotated[float, typer.Option("--temperature", help="The guide's logits are divided by it.")] = 1.0,
     prompt: Annotated[str, typer.Option("--prompt", help="For diffusers: the pipeline's own condition.")] = "",

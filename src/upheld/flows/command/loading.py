@@ -110,9 +110,10 @@ def _pipeline(folder: Path, prompt: str, shape: tuple[int, ...]) -> FlowField:
         raise ValueError(f"{folder} has no model_index.json; name a folder that pipeline.save_pretrained wrote")
     if len(shape) != 3:
         raise ValueError(f"--shape {','.join(map(str, shape))} is none of latents; give channels,height,width")
-    from diffusers import DiffusionPipeline  # type: ignore[import-not-found]
+    from diffusers import DiffusionPipeline
 
-    pipe = DiffusionPipeline.from_pretrained(folder, local_files_only=True)
+    load: Any = DiffusionPipeline.from_pretrained
+    pipe = load(folder, local_files_only=True)
     return from_diffusers(pipe, prompt=prompt, latent_shape=(shape[0], shape[1], shape[2]))
 
 

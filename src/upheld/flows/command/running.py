@@ -18,6 +18,7 @@ from upheld.flows.command.loading import load_flow, load_module
 from upheld.flows.command.terminal import show
 from upheld.flows.diagnostics import Diagnosis, diagnose
 from upheld.flows.likelihoods import ClassifierLikelihood, Decoded, Likelihood
+from upheld.flows.lookahead import TemperedLookAhead
 from upheld.flows.rivals import BestOf, FlowChef, Particles, Rival, at_cost
 from upheld.flows.sampler import Progress, TargetedFlow
 from upheld.flows.samples import FlowSamples
@@ -45,6 +46,9 @@ class Options:
     steps: int | None
     preset: str
     guidance: float | None
+    window: str
+    lookahead: str
+    ladder: bool
     noise: float
     temperature: float
     prompt: str
@@ -68,6 +72,24 @@ class Options:
         if not sizes or min(sizes) < 1:
             raise ValueError(f"--shape {self.shape!r} is none; write 64, or 1,28,28")
         return sizes
+
+    def stretch(self) -> tuple[float, float] | str | None:
+        """--window as `TargetedFlow` takes it.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        if self.window in ("auto", "adaptive"):
+            return self.window
+        if self.window == "none":
+            return None
+        try:
+            first, last = (float(part) for part in self.window.split(","))
+        except ValueError:
+            raise ValueError(f"--window {self.window!r} is none; write auto, adaptive, none, or 0.1875,0.875") from None
+        return first, last
 
 
 @dataclass
@@ -94,7 +116,7 @@ def sample(options: Options) -> None:
     judge = None if options.judge is None else load_module(options.judge, "--judge")
     likelihood: Likelihood = guide if field.decode is None else Decoded(guide, field.decode)
     _try(options, field, guide, judge, shape)
-    flow = _flow(options, field, likelihood)
+    flow = _flow(options, field, likelihood, shape)
     with _progress(flow) as told:
         begin = time.perf_counter()
         found = flow.sample(
@@ -105,7 +127,7 @@ def sample(options: Options) -> None:
     rows = [Row("TFTF", *_accuracy(found.samples, options, field, guide, judge), seconds, cost)]
     rows += _beside(options, flow, field, guide, judge, likelihood, shape, cost) if options.compare else []
     diagnosis = diagnose(found)
-    document = _document(options, found, diagnosis, rows)
+    document = _document(options, flow, found, diagnosis, rows)
     if options.out is not None:
         _write(options, found, document, shape, field)
     if options.json:
@@ -139,13 +161,17 @@ def _usable(out: Path | None) -> None:
         raise ValueError(f"{out} is a file, so nothing can be written to it; name a folder with --out")
 
 
-def _flow(options: Options, field: FlowField, likelihood: Likelihood) -> TargetedFlow:
+def _flow(options: Options, field: FlowField, likelihood: Likelihood, shape: tuple[int, ...]) -> TargetedFlow:
+    """What was asked for, with all that a pilot has to find found."""
     further: dict[str, Any] = {} if options.guidance is None else {"guidance": options.guidance}
-    noise = options.noise
     flow = TargetedFlow(
         field, likelihood, path=options.path, n_steps=options.steps, n_particles=options.particles, preset=options.preset,
-        noise=noise, **further,
+        window=options.stretch(), lookahead=options.lookahead, noise=options.noise, **further,
     )  # fmt: skip
+    if flow.window == "adaptive":
+        flow = flow.piloted(shape)
+    if options.ladder:
+        flow = flow.tempered(shape)
     decided = flow.decided()
     return replace(flow, n_steps=len(decided.times) - 1, n_particles=decided.count)
 
@@ -180,7 +206,9 @@ def _beside(
         yield Row(name, *_accuracy(x, options, field, guide, judge), time.perf_counter() - begin, rival.cost)
 
 
-def _document(options: Options, found: FlowSamples, diagnosis: Diagnosis, rows: list[Row]) -> dict[str, Any]:
+def _document(
+    options: Options, flow: TargetedFlow, found: FlowSamples, diagnosis: Diagnosis, rows: list[Row]
+) -> dict[str, Any]:
     """``summary.json``."""
     import importlib.metadata
     import platform
@@ -203,6 +231,8 @@ def _document(options: Options, found: FlowSamples, diagnosis: Diagnosis, rows: 
         },
         "methods": [{name: plain(value) for name, value in vars(row).items()} for row in rows],
         "particles": int(found.particles.shape[1]),
+        "window": _window(flow),
+        "ladder": list(flow.lookahead.betas) if isinstance(flow.lookahead, TemperedLookAhead) else None,
         "log_evidence": plain(found.log_evidence),
         "log_evidence_se": plain(found.log_evidence_se),
         "diagnosis": {name: plain(value) for name, value in vars(diagnosis).items()},
@@ -212,6 +242,13 @@ def _document(options: Options, found: FlowSamples, diagnosis: Diagnosis, rows: 
             "resampled": found.resampled_at.double().mean(1).tolist(),
         },
     }
+
+
+def _window(flow: TargetedFlow) -> list[float] | None:
+    """Where noise was added, on the grid."""
+    decided = flow.decided()
+    first, last = decided.window
+    return [float(decided.times[first]), float(decided.times[last])] if first < last else None
 
 
 def _write(

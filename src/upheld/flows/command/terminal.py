@@ -41,6 +41,16 @@ def _table(document: Mapping[str, Any]) -> Table:
     return table
 
 
+def _pilots(document: Mapping[str, Any]) -> list[str]:
+    """What a pilot found, where one was asked."""
+    said, window, betas = [], document["window"], document["ladder"]
+    if document["settings"]["window"] == "adaptive":
+        said.append(f"the pilot begins the noisy window at t = {window[0]:.3g} (it ends at {window[1]:.3g})")
+    if betas is not None:
+        said.append(f"the ladder lets the condition in from exponent {betas[0]:.2g} to {betas[-1]:.2g}")
+    return said
+
+
 def _meaning(document: Mapping[str, Any]) -> str:
     found = document["diagnosis"]
     error = "" if document["log_evidence_se"] is None else f" ± {document['log_evidence_se']:.2g}"
@@ -48,6 +58,7 @@ def _meaning(document: Mapping[str, Any]) -> str:
         f"\nlog evidence {document['log_evidence']:.4g}{error}: how probable the class is under the flow, by the guide",
         f"effective particles at the end {found['final_ess']:.0%}, at the worst stage {found['smallest_ess']:.0%}; "
         f"{found['resamplings']:.1f} resamplings a sample; {found['unique_end_points']:.0%} of end points differ",
+        *_pilots(document),
     ]
     if all(row["judge"] is None for row in document["methods"]):
         lines.append(
