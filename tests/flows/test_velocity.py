@@ -90,6 +90,7 @@ def test_a_network_computes_in_its_own_type():
 
 def test_a_groups_numbers_are_its_own():
     together, alone = GroupStreams([7, 8, 9], 4, (3,)), GroupStreams([8], 4, (3,))
+    torch.testing.assert_close(together.start()[4:8], alone.start())
     for _ in range(70):  # beyond one block
         torch.testing.assert_close(together.normal()[4:8], alone.normal())
         torch.testing.assert_close(together.uniform()[1], alone.uniform()[0])
@@ -97,13 +98,18 @@ def test_a_groups_numbers_are_its_own():
         torch.testing.assert_close(together.choice()[1], alone.choice()[0])
 
 
+def test_the_start_does_not_hang_on_the_steps_that_follow():
+    few, many = (GroupStreams([5], 3, (7,), steps=steps) for steps in (2, 50))
+    assert torch.equal(few.start(), many.start())
+
+
 def test_streams_are_normal_uniform_and_apart():
     streams = GroupStreams(list(range(500)), 4, (5,))
-    first, second, ahead = streams.normal(), streams.normal(), streams.look_ahead()
-    for one in (first, second, ahead):
+    first, second, ahead, start = streams.normal(), streams.normal(), streams.look_ahead(), streams.start()
+    for one in (first, second, ahead, start):
         assert abs(float(one.mean())) < 0.05
         assert float(one.std()) == pytest.approx(1, abs=0.03)
-    for pair in ((first, second), (first, ahead)):
+    for pair in ((first, second), (first, ahead), (first, start)):
         assert abs(float(torch.corrcoef(torch.stack([one.flatten() for one in pair]))[0, 1])) < 0.05
     assert float(streams.uniform().mean()) == pytest.approx(0.5, abs=0.03)
 

@@ -40,7 +40,7 @@ def adaptive_window(flow: TargetedFlow, shape: tuple[int, ...], seed: int = 0) -
     run, streams = _pilot(replace(flow, window="auto"), shape, seed)
     end = run.window[1]
     with torch.no_grad():
-        x = streams.normal()
+        x = streams.start()
         for k in range(1, end):
             x = run.flow_between(x, None, k - 1, k, lambda progress: None)
             log_g = run.look_ahead(x, k, streams)[1]
@@ -72,7 +72,7 @@ def temperature_ladder(flow: TargetedFlow, shape: tuple[int, ...], seed: int = 0
         raise ValueError("a ladder rises inside the window, and this flow has none; give window=(t_a, t_b)")
     beta, betas = LEAST_BETA, []
     with torch.no_grad():
-        x = run.flow_between(streams.normal(), None, 0, first, lambda progress: None)
+        x = run.flow_between(streams.start(), None, 0, first, lambda progress: None)
         cloud, past = run.begin(x, first, streams), torch.zeros(1, PILOT_PARTICLES, dtype=torch.float64)
         for k in range(first, last + 1):
             beta = _highest(past, cloud.log_g, beta)

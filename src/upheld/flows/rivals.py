@@ -113,7 +113,7 @@ class FeynmanKac:
         seeds = torch.randint(2**61, (n,), generator=generator).tolist()
         streams, times = GroupStreams(seeds, self.n_particles, shape), uniform_times(self.n_steps)
         velocity, stops = _velocity(self.velocity), {round(share * self.n_steps) for share in (0.2, 0.4, 0.6, 0.8)}
-        x, steered = streams.normal(), torch.zeros(n, self.n_particles, dtype=torch.float64)
+        x, steered = streams.start(), torch.zeros(n, self.n_particles, dtype=torch.float64)
         last = torch.zeros_like(steered) if self.potential == "difference" else torch.full_like(steered, -math.inf)
         with torch.no_grad():
             for k in range(self.n_steps):

@@ -324,11 +324,12 @@ class Run:
         self.chunk = 1
 
     def run(self, seeds: list[int], mode: str, callback: Callable[[Progress], None] | None) -> FlowSamples:
-        streams = GroupStreams(seeds, self.count, self.shape, self.flow.device)
+        noisy = self.window[1] - self.window[0] + self.further[1] - self.further[0]
+        streams = GroupStreams(seeds, self.count, self.shape, self.flow.device, noisy + 1)
         told = callback or (lambda progress: None)
         first, last = self.window
         with torch.no_grad():
-            x = self.flow_between(streams.normal(), None, 0, first, told)
+            x = self.flow_between(streams.start(), None, 0, first, told)
             cloud = self.begin(x, first, streams)
             trace, log_z = _Trace(), torch.zeros(len(seeds), dtype=torch.float64)
             for k in range(first, last):
