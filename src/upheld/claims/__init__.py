@@ -12,6 +12,7 @@
 
 from upheld.claims.claim import Claim
 from upheld.claims.estimands import Difference, GeometricRatio, Mean, Quantile, QuantileRatio, Ratio, Share, Slope
+from upheld.claims.evidence import Evidence, evidence
 from upheld.claims.experiment import Experiment, grid
 from upheld.claims.fingerprint import fingerprint
 from upheld.claims.judging import judge
@@ -36,8 +37,8 @@ from upheld.claims.trial import Measurement, NotRun, Scale, Trial
 from upheld.claims.verdict import Finding, Judgement, Outcome, Verdict
 
 __all__ = [
-    "All", "Any", "AtLeast", "AtMost", "Claim", "Difference", "Equivalent", "Experiment", "Finding", "GeometricRatio",
+    "All", "Any", "AtLeast", "AtMost", "Claim", "Difference", "Equivalent", "Evidence", "Experiment", "Finding", "GeometricRatio",
     "Judgement", "Ledger", "LedgerError", "Mean", "Measurement", "Measurements", "NeverViolated", "NotRun", "Outcome", "Plan",
     "Preparation", "Quantile", "QuantileRatio", "Rate", "Ratio", "Reported", "Result", "Rule", "Scale", "Share", "Slope",
-    "Superior", "Trial", "Verdict", "Within", "fingerprint", "grid", "judge", "plan", "run",
+    "Superior", "Trial", "Verdict", "Within", "evidence", "fingerprint", "grid", "judge", "plan", "run",
 ]  # fmt: skip

@@ -10,26 +10,27 @@ import pandas as pd
 
 from upheld.claims.claim import Claim
 from upheld.claims.decisive import decisive
-from upheld.claims.fingerprint import fingerprint
+from upheld.claims.evidence import Evidence, evidence
 from upheld.claims.ledger import Ledger
-from upheld.claims.measurements import Measurements, Missing
+from upheld.claims.measurements import Missing
 from upheld.claims.trial import Scale
 from upheld.claims.verdict import Finding, Judgement, Outcome, TrialCounts, Verdict
 
 MOST_FAILURES = 0.10
 
 
-def judge(claim: Claim, scale: Scale, ledger: Ledger) -> Verdict:
-    """The verdict on what the ledger holds for the present sources; the ledger remembers it."""
-    sources = fingerprint(claim.method)
-    wanted = claim.experiment.keys(scale)
-    costs = ledger.costs(claim.experiment.name, scale, sources, wanted)
-    trials = _count(len(wanted), costs)
+def judge(claim: Claim, scale: Scale, ledger: Ledger, found: Evidence | None = None) -> Verdict:
+    """The verdict on what the ledger holds for the present sources; the ledger remembers it.
+
+    Whoever judges several claims about one experiment reads its evidence once and hands it over as `found`.
+    """
+    found = found or evidence(claim.experiment, scale, ledger)
+    costs = found.costs
+    trials = _count(found.wanted, costs)
     failed = costs[costs["status"] == "failed"]["reason"]
     absent = costs[costs["status"] == "not run"]["reason"]
-    frame = ledger.measurements(claim.experiment.name, scale, sources, wanted)
 
-    judgement = _judgement(claim, scale, frame, trials, list(absent))
+    judgement = _judgement(claim, scale, found, trials, list(absent))
     rule = repr(claim.rule)
     verdict = Verdict(
         claim=claim.id,
@@ -41,11 +42,11 @@ def judge(claim: Claim, scale: Scale, ledger: Ledger) -> Verdict:
         note=judgement.note,
         change=_what_would_change(judgement),
         rule=rule,
-        fingerprint=sources,
+        fingerprint=found.sources,
         earlier=_earlier(ledger, claim, scale, rule),
     )
     if trials.done:
-        ledger.remember_verdict(claim.id, scale, sources, rule, str(verdict.outcome))
+        ledger.remember_verdict(claim.id, scale, found.sources, rule, str(verdict.outcome))
     return verdict
 
 
@@ -54,19 +55,17 @@ def _count(wanted: int, costs: pd.DataFrame) -> TrialCounts:
     return TrialCounts(wanted, found["done"], found["failed"], found["not run"])
 
 
-def _judgement(
-    claim: Claim, scale: Scale, frame: pd.DataFrame, trials: TrialCounts, absent: Sequence[str]
-) -> Judgement:
+def _judgement(claim: Claim, scale: Scale, found: Evidence, trials: TrialCounts, absent: Sequence[str]) -> Judgement:
     if trials.wanted == 0:
         first = next((str(one) for one in Scale if claim.experiment.conditions.get(one)), "no")
         return Judgement(Outcome.NOT_RUN, note=f"measured from {first} scale on")
     if trials.not_run and trials.done == 0:
         return Judgement(Outcome.NOT_RUN, note=_most_common(absent))
-    if frame.empty:
+    if found.frame.empty:
         why = "every trial failed" if trials.failed else "not measured yet"
         return Judgement(Outcome.INCONCLUSIVE, note=why)
     try:
-        judgement = claim.rule.judge(Measurements(frame, claim.experiment.units))
+        judgement = claim.rule.judge(found.measurements)
     except Missing as error:
         return Judgement(Outcome.INCONCLUSIVE, note=str(error))
     return _tempered(judgement, scale, trials)

@@ -57,6 +57,7 @@ class Measurements:
             raise ValueError(
                 f"units {units!r} name {unknown}, which is neither seed, item nor a condition of the experiment"
             )
+        self._means: dict[Cell, pd.Series[float]] = {}
         self._groups = dict(iter(frame.groupby(["metric", "method"], sort=False))) if len(frame) else {}
 
     def rows(self, cell: Cell) -> pd.DataFrame:
@@ -108,6 +109,8 @@ class Measurements:
             If the logarithm of a value that is not positive is wanted.
         """
         columns = [self._by_unit(cell) for cell in cells]
+        if not self.crossed and len(columns[0]) and all(one.index.equals(columns[0].index) for one in columns):
+            return np.stack([one.to_numpy(dtype=float) for one in columns]).T
         table = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)))
         if table.empty:
             raise Missing(f"no unit ({self.units}) measured all of: {'; '.join(map(str, cells))}")
@@ -121,6 +124,12 @@ class Measurements:
         return kept
 
     def _by_unit(self, cell: Cell) -> pd.Series[float]:
+        """Mean of a cell in every unit that has it, by unit; rules come back to the same cells with other levels."""
+        if cell not in self._means:
+            self._means[cell] = self._mean_by_unit(cell)
+        return self._means[cell]
+
+    def _mean_by_unit(self, cell: Cell) -> pd.Series[float]:
         rows = self.rows(cell)
         values = rows["value"]
         if cell.log:
@@ -129,4 +138,7 @@ class Measurements:
                     f"{cell} is compared on the log scale, but holds {int((values <= 0).sum())} values that are not positive"
                 )
             values = np.log(values)
+        first = rows[self._names[0]]
+        if len(self._names) == 1 and first.is_unique and first.notna().all():
+            return values.set_axis(pd.Index(first)).sort_index()
         return values.groupby([rows[name] for name in self._names]).mean()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from upheld.claims import Claim, Ledger, Scale, Verdict, fingerprint, judge
+from upheld.claims import Claim, Ledger, Scale, Verdict, evidence, fingerprint, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,11 +50,11 @@ def gather(
     """Judge every claim of a method on what the ledger holds."""
     sources = fingerprint(name)
     experiments = {claim.experiment.name: claim.experiment for claim in claims}
-    wanted = {name: experiment.keys(scale) for name, experiment in experiments.items()}
+    found = {name: evidence(experiment, scale, ledger) for name, experiment in experiments.items()}
     return MethodResults(
         name, title, field, summary, paper, scale, sources, claims,
-        verdicts=[judge(claim, scale, ledger) for claim in claims],
-        frames={one: ledger.measurements(one, scale, sources, wanted[one]) for one in experiments},
-        costs={one: ledger.costs(one, scale, sources, wanted[one]) for one in experiments},
+        verdicts=[judge(claim, scale, ledger, found[claim.experiment.name]) for claim in claims],
+        frames={name: one.frame for name, one in found.items()},
+        costs={name: one.costs for name, one in found.items()},
         pictures=pictures,
     )  # fmt: skip
