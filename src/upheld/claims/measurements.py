@@ -110,8 +110,7 @@ class Measurements:
         """
         columns = [self._by_unit(cell) for cell in cells]
         if not self.crossed and len(columns[0]) and all(one.index.equals(columns[0].index) for one in columns):
-            means: NDArray[np.float64] = np.stack([one.to_numpy(dtype=float) for one in columns]).T
-            return means
+            return np.array([one.to_numpy() for one in columns], dtype=float).T
         table = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)))
         if table.empty:
             raise Missing(f"no unit ({self.units}) measured all of: {'; '.join(map(str, cells))}")
