@@ -29,9 +29,9 @@ def trial(data: str, seed: int = 0, *, prompts: int = 6, answers: int = 5, **mor
 
 
 def test_blocks_of_countries_are_disjoint_and_equal():
-    blocks = [block_of(trial(COUNTRIES, seed, prompts=14)) for seed in range(claims.BLOCKS)]
+    blocks = [block_of(trial(COUNTRIES, seed, prompts=22)) for seed in range(claims.BLOCKS)]
     prompts = [prompt for block in blocks for prompt in block.prompts]
-    assert [len(block.prompts) for block in blocks] == [14] * 8
+    assert [len(block.prompts) for block in blocks] == [22] * 5
     assert len(set(prompts)) == len(prompts)
     assert all(len(answers) == 5 for block in blocks for answers in block.answers)
     assert all(len(each) == 5 for block in blocks for each in block.logprobs)
@@ -300,3 +300,40 @@ def test_a_smoke_run_measures_what_the_rules_read():
                 judged = claim.rule.judge(data)
                 assert judged.findings, claim.id
                 assert all(np.isfinite(finding.estimate) for finding in judged.findings), claim.id
+
+
+def test_answers_cut_after_a_share_of_their_words_keep_the_label_of_the_whole(monkeypatch):
+    """At 100 percent the figure is that of the whole answers; before, the embedder sees the first words and nothing else."""
+    seen: list[list[str]] = []
+    stand_in_block = claims.Block(
+        (("aa bb cc dd", "aa bb cc ee"), ("ff gg hh ii", "jj kk ll mm"), ("nn oo pp qq", "nn oo rr ss")),
+        np.array([0.9, 0.1, 0.6]),
+        ("x", "y", "z"),
+    )
+    monkeypatch.setattr(claims, "block_of", lambda trial: stand_in_block)
+    monkeypatch.setattr(claims, "minilm", lambda: None)
+
+    def vectors(answers, by):
+        seen.append([text for group in answers for text in group])
+        return claims.word_vectors(answers)
+
+    monkeypatch.setattr(claims, "vectors_of", vectors)
+
+    def measured(percent):
+        cut = Trial("isotropy.lengths", {"data": "SegmentScore", "percent": percent}, 0, Scale.FULL)
+        return {one.metric: one.value for one in claims.measure_shortened(cut)}
+
+    whole = measured(100)
+    scores = SemanticIsotropy().score_samples(claims.word_vectors(stand_in_block.answers))
+    assert whole["R2"] == pytest.approx(r_squared(scores, stand_in_block.factuality))
+    measured(50)
+    measured(25)
+    assert seen[1] == ["aa bb", "aa bb", "ff gg", "jj kk", "nn oo", "nn oo"]
+    assert seen[2] == ["aa", "aa", "ff", "jj", "nn", "nn"]
+
+
+def test_answers_are_cut_at_full_scale_and_there_alone():
+    trials = [one.condition["percent"] for one in claims.LENGTHS.trials(Scale.FULL)]
+    assert sorted(set(trials)) == [25, 50, 100]
+    assert len(trials) == 3 * claims.BLOCKS
+    assert not list(claims.LENGTHS.trials(Scale.STANDARD))
