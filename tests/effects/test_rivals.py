@@ -191,3 +191,19 @@ def test_logistic_weights_are_inverse_propensity_weights_of_the_items():
     p = np.clip(LogisticRegression(max_iter=2000).fit(X, stream.w).predict_proba(X)[:, 1], 0.01, 0.99)
     means = [np.average(stream.y[stream.w == arm], weights=1 / q[stream.w == arm]) for arm, q in ((0, 1 - p), (1, p))]
     assert_allclose(balancer.reweighted()["logistic"], means[1] - means[0], atol=1e-4)
+
+
+def test_quick_copies_hold_the_same_numbers_and_leave_the_package_as_it_was():
+    import copy
+
+    from river import stats
+
+    spread = stats.Var()
+    for value in (1.0, 2.0, 5.0):
+        spread.update(value)
+    with rivals.quick_copies():
+        twin = copy.deepcopy(spread)
+    twin.update(11.0)
+    assert (spread.n, spread.mean.get(), spread.get()) == (3.0, pytest.approx(8 / 3), pytest.approx(13 / 3))
+    assert (twin.n, twin.mean.get()) == (4.0, pytest.approx(19 / 4))
+    assert "__deepcopy__" not in vars(stats.Var) and "__deepcopy__" not in vars(stats.Mean)

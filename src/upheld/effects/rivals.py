@@ -11,8 +11,10 @@ by its root mean squared error on streams whose seeds no claim uses. Our own def
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,7 +157,33 @@ def aipw(feed: Feed, settings: Settings) -> Answer:
 
     model, treated, control = logistic(settings), outcome_model(settings), outcome_model(settings)
     estimator = OnlineAIPW(model, treated, control, warmup=settings["warmup"], **clipping(settings))
-    return learned(estimator, feed, model, treated, control)
+    with quick_copies():
+        return learned(estimator, feed, model, treated, control)
+
+
+@contextmanager
+def quick_copies() -> Iterator[None]:
+    """River's running means and variances are copied by their attributes, with the same numbers as a result.
+
+    A tree copies 70,000 of them on 8,000 rows, and `copy` finds out each time how: that is half of its time.
+    """
+    from river import stats
+
+    def mean(self: Any, memo: dict[int, Any]) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__.update({**self.__dict__})
+        return twin
+
+    def variance(self: Any, memo: dict[int, Any]) -> Any:
+        twin = mean(self, memo)
+        twin.mean = copy.deepcopy(self.mean, memo)
+        return twin
+
+    stats.Mean.__deepcopy__, stats.Var.__deepcopy__ = mean, variance  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del stats.Mean.__deepcopy__, stats.Var.__deepcopy__  # type: ignore[attr-defined]
 
 
 def cbps(feed: Feed, settings: Settings) -> Answer:
