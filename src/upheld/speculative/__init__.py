@@ -7,6 +7,8 @@ tokens in one forward; the model verifies them in one more, and the accepted pre
 from __future__ import annotations
 
 from upheld.speculative.configuration import DFlashConfig
+from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter
+from upheld.speculative.stats import SpecStats
 
-__all__ = ["DFlashConfig", "DFlashDrafter"]
+__all__ = ["DFlashConfig", "DFlashDrafter", "SpecStats", "SpeculativeDecoder"]

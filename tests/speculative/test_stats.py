@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from upheld.speculative.stats import SpecStats, expected_tau
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "tau"),
+    [  # (1 - a^(g+1)) / (1 - a), and a falling sequence multiplied out by hand
+        ([0.8] * 7, 4.16113920),
+        ([0.6] * 15, 2.49929472),
+        ([0.5] * 3, 1.875),
+        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], 3.656224),
+        ([], 1.0),
+    ],
+)
+def test_expected_tau(acceptance, tau):
+    assert expected_tau(acceptance) == pytest.approx(tau, abs=5e-9)
+
+
+def test_tau_counts_the_bonus_and_positions_condition_on_those_before():
+    stats = SpecStats(acceptance_lengths=[1, 2, 4, 4], drafted=[3, 3, 3, 3])
+    assert stats.tau == 11 / 4
+    assert stats.position_acceptance == [3 / 4, 2 / 3, 1.0]
+    assert expected_tau(stats.position_acceptance) == pytest.approx(stats.tau)
+
+
+def test_shorter_blocks_do_not_count_against_later_positions():
+    stats = SpecStats(acceptance_lengths=[2, 4], drafted=[1, 3])
+    assert stats.position_acceptance == [1.0, 1.0, 1.0]
+
+
+def test_nothing_measured_is_not_a_number():
+    assert math.isnan(SpecStats().tau)
+    assert SpecStats().position_acceptance == []
