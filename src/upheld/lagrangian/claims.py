@@ -424,20 +424,26 @@ BOUNDS = Experiment(
             600.0,
         ),
     },
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 8, Scale.STANDARD: 30, Scale.FULL: 500},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 30, Scale.FULL: 500},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 120, Scale.STANDARD: 600, Scale.FULL: 7200},
 )  # fmt: skip
 
 # -- L8: parallel blocks
 
 
+ROUNDS, MOST_ROUNDS = 5, 100  # of calls that take long, or hardly any time
+
+
 def measure_parallel(trial: Trial) -> Iterator[Measurement]:
     """Seconds of an oracle call with one thread over those with two, best of several, taken in turn."""
     P = PARALLEL[str(trial.condition["blocks"])]()
     pi = trial.rng().uniform(0, 30, P.n_rows)
-    P.oracle(pi, n_jobs=2)
+    begin = time.perf_counter()
+    P.oracle(pi, n_jobs=1)
+    P.oracle(pi, n_jobs=2)  # both once before they are timed: what is compiled or started belongs to neither
+    rounds = MOST_ROUNDS if time.perf_counter() - begin < 0.1 else ROUNDS
     seconds: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(3):
+    for _ in range(rounds):
         for n_jobs, times in seconds.items():
             begin = time.perf_counter()
             P.oracle(pi, n_jobs=n_jobs)
@@ -456,8 +462,8 @@ COARSE = ["20 units by HiGHS", "1000 units"]
 WORKERS = Experiment(
     "lagrangian.workers",
     measure_parallel,
-    conditions={scale: grid(blocks=list(PARALLEL)) for scale in Scale},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 20, Scale.FULL: 20},
+    conditions={scale: grid(blocks=COARSE if scale == Scale.QUICK else list(PARALLEL)) for scale in Scale},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 20},
     timeout_s=dict.fromkeys(Scale, 300.0),
     alone=True,
 )
@@ -727,7 +733,8 @@ CLAIMS = [
         experiment=WORKERS,
         rule=AtLeast(Mean("speed-up", "lagrangian", {"blocks": COARSE}), 1.4, per=("blocks",)),
         note="Twenty units whose schedules HiGHS finds, and a thousand by the compiled program. Ten units, a tenth of a millisecond a "
-        "call, are measured and not judged.",
+        "call, are measured from the standard scale on and not judged. The least of up to a hundred calls of each kind, in turn. Six seeds "
+        "and three calls were measured at first; they are five and more since results had been seen to waver with the machine.",
     ),
     Claim(
         "lagrangian.prunes",
