@@ -14,6 +14,7 @@ from upheld.claims.trial import Scalar
 Where = Mapping[str, Scalar | Sequence[Scalar]]
 
 
+NOTHING = pd.DataFrame()
 NOT_CONDITIONS = ("seed", "item", "method", "metric", "value")
 
 
@@ -68,7 +69,7 @@ class Measurements:
         Missing
             If there is none.
         """
-        rows = self._groups.get((cell.metric, cell.method), pd.DataFrame())
+        rows = self._groups.get((cell.metric, cell.method), NOTHING)
         for key, wanted in cell.where.items():
             if key not in rows.columns:
                 raise Missing(f"nothing was measured for {cell}")
