@@ -30,7 +30,9 @@ from upheld.claims import (
     plan,
     run,
 )
+from upheld.claims.runner import Measured
 from upheld.compute import LocalPool, RayCluster
+from upheld.compute import Outcome as Ended
 
 TOY = '''
 """Trials that misbehave."""
@@ -465,3 +467,24 @@ def test_a_builder_killed_in_the_middle_leaves_nothing_that_looks_finished(toy, 
     assert (model()(seed=3).folder() / "model").read_text() == "3"
     assert time.monotonic() - began < 10  # the lock of the dead is not waited for
     assert not list((toy / "cache").rglob("*.unfinished"))
+
+
+def test_within_a_seed_the_longest_come_first_as_soon_as_that_is_known(tmp_path):
+    class Inline:
+        """One job at a time, drawn when the last one has ended; "long" takes 9 seconds, "short" 1."""
+
+        def run(self, jobs):
+            for job in jobs:
+                size = job.args[1].condition["size"]
+                drawn.append((job.args[1].seed, size))
+                value = Measured((Measurement("toy", "error", 0.0),), "", {})
+                yield Ended(job.key, "done", value, seconds={"short": 1.0, "long": 9.0}[size])
+
+    drawn: list[tuple[int, str]] = []
+    two = Experiment(
+        "hubs.order", print, {Scale.QUICK: [{"size": "short"}, {"size": "long"}]}, {Scale.QUICK: 2}, {Scale.QUICK: 1.0}
+    )
+    with Ledger(tmp_path / "ledger.sqlite") as book:
+        results = list(run(plan([two], Scale.QUICK, book), book, Inline()))
+    assert drawn == [(0, "short"), (0, "long"), (1, "long"), (1, "short")]
+    assert [(one.trial.seed, one.trial.condition["size"]) for one in results] == drawn

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import itertools
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -115,19 +116,31 @@ def _prepare(recipes: Iterable[Recipe], compute: Compute) -> dict[Recipe, Lack]:
 
 
 def _measure(trials: Sequence[tuple[Experiment, Trial]], ledger: Ledger, compute: Compute) -> Iterator[Result]:
+    """Seed by seed; within a seed the longest first, as far as the run has shown, so that none is left to one worker at the end."""
+    took: dict[tuple[str, str], float] = {}
     pending: dict[Hashable, tuple[Experiment, Trial]] = dict(enumerate(trials))
-    jobs = [
-        Job(index, measure, (experiment.measure, trial, experiment.method, fingerprint(experiment.method)),
-            experiment.timeout_s[trial.scale])
-        for index, (experiment, trial) in pending.items()
-    ]  # fmt: skip
-    with contextlib.closing(_outcomes(jobs, compute)) as outcomes:
+    with contextlib.closing(_outcomes(_jobs(trials, took) if trials else (), compute)) as outcomes:
         for outcome in outcomes:
             experiment, trial = pending[outcome.key]
+            took[experiment.name, canonical(trial.condition)] = outcome.seconds
             yield _committed(_result(trial, outcome), experiment, ledger)
 
 
-def _outcomes(jobs: Sequence[Job], compute: Compute) -> Generator[Outcome, None, None]:
+def _jobs(trials: Sequence[tuple[Experiment, Trial]], took: Mapping[tuple[str, str], float]) -> Iterator[Job]:
+    """One job a trial, its key the trial's number. `took` is read when a job is drawn: it may have grown since the last one."""
+    for _, of_seed in itertools.groupby(enumerate(trials), key=lambda one: one[1][1].seed):
+        left = list(of_seed)
+        while left:
+            longest = max(left, key=lambda one: took.get((one[1][0].name, canonical(one[1][1].condition)), 0.0))
+            left.remove(longest)
+            number, (experiment, trial) = longest
+            yield Job(
+                number, measure, (experiment.measure, trial, experiment.method, fingerprint(experiment.method)),
+                experiment.timeout_s[trial.scale],
+            )  # fmt: skip
+
+
+def _outcomes(jobs: Iterable[Job], compute: Compute) -> Generator[Outcome, None, None]:
     """What became of the jobs. No workers, and no cluster, are started for none; none goes on when nobody listens."""
     if jobs:
         with contextlib.closing(cast("Generator[Outcome, None, None]", compute.run(jobs))) as outcomes:
