@@ -14,13 +14,18 @@ the method it belongs to, so that a changed training loop trains anew and an unc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from upheld.claims.fingerprint import fingerprint
-from upheld.claims.trial import NotRun, Scalar, canonical
+from upheld.claims.trial import NotRun, Scalar, Trial, canonical
 from upheld.storage import built_once, cache_folder
+
+if TYPE_CHECKING:
+    from upheld.claims.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,15 @@ class Recipe:
     def folder(self) -> Path:
         """The prepared files; builds them first when they are not there."""
         return built_once(self.path, lambda folder: self.preparation.build(folder, **self.parameters))
+
+
+def lacking(trials: Iterable[tuple[Experiment, Trial]]) -> list[Recipe]:
+    """What trials stand on that is not there yet, each once. A trial that cannot say what it needs is told of when it is its turn."""
+    recipes: dict[Recipe, None] = {}
+    for experiment, trial in trials:
+        with suppress(Exception):  # code of the experiment, whose error is that trial's failure
+            recipes |= dict.fromkeys(experiment.prepare(trial))
+    return [recipe for recipe in recipes if not recipe.ready]
 
 
 def prepare(recipe: Recipe) -> str:

@@ -10,6 +10,7 @@ from types import TracebackType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from upheld.claims import Plan, Result
+from upheld.claims.preparation import lacking
 from upheld.cli.output import progress
 
 QUIET_S = 20.0
@@ -63,7 +64,11 @@ class Display:
         before = f", {self.plan.present:,} are there already" if self.plan.present else ""
         stale = f", {self.plan.stale:,} of older sources are not used" if self.plan.stale else ""
         self._say(f"{self.plan.scale} scale: {total:,} trials to measure{before}{stale}")
-        self._task = self._bar.add_task("starting", total=total, left="")
+        first = Counter(recipe.preparation.name for recipe in lacking(self.plan.pending))
+        if first:
+            names = ", ".join(name if count == 1 else f"{name} ({count} of them)" for name, count in first.items())
+            self._say(f"preparing first, once and for all runs: {names}")
+        self._task = self._bar.add_task("preparing" if first else "starting", total=total, left="")
         if total and self.console.is_terminal:
             self._bar.start()
         return self
