@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from upheld.claims import Finding, Outcome
-from upheld.report.forest import in_words, outcomes, panels, quantity, svg
+from upheld.report.forest import in_words, outcomes, panels, svg
 
 INF = math.inf
 
@@ -21,8 +22,10 @@ def finding(
     high: float,
     region: tuple[float, float] = (0.0, INF),
     outcome: Outcome = Outcome.UPHELD,
+    quantity: str = "f",
 ) -> Finding:
-    return Finding(label, estimate, low, high, region, outcome, 12)
+    _, *conditions = [label] if label.startswith("(") else label.split(", ")
+    return Finding(label, estimate, low, high, region, outcome, 12, "", quantity, tuple(conditions))
 
 
 def test_the_side_of_the_claim_is_shaded_up_to_the_edge() -> None:
@@ -133,19 +136,20 @@ def test_composed_labels_are_left_whole() -> None:
     assert [row.label for row in panel.rows] == [label, label]
 
 
-@pytest.mark.parametrize(
-    ("label", "what"),
-    [
-        ("f: jic − glasso, n = 30", "f"),
-        ("mean f of jic, n = 30", "mean f"),
-        ("slope of log f in log n of jic", "slope of log f in log n"),
-        ("worst gap of jic", "worst gap"),
-        ("99% quantile of regret of ucb, delta = 0.1", "99% quantile of regret"),
-        ("alone", "alone"),
-    ],
-)
-def test_quantity(label: str, what: str) -> None:
-    assert quantity(label) == what
+def test_a_name_with_a_comma_is_no_condition() -> None:
+    label = "mean excess, relative of SGA, n = "
+    both = [
+        replace(finding(label, 1, 0.5, 2), label=f"{label}{n}", conditions=(f"n = {n}",))
+        for n in (30, 60)
+    ]  # fmt: skip
+    (panel,) = panels(both)
+    assert panel.shared == ""
+    assert [row.label for row in panel.rows] == [one.label for one in both]
+
+
+def test_other_quantities_have_an_axis_of_their_own() -> None:
+    found = panels([finding("f: a − b", 1, 0, 2), finding("g: a − b", 1, 0, 2, quantity="g")])
+    assert [[row.label for row in panel.rows] for panel in found] == [["f: a − b"], ["g: a − b"]]
 
 
 def test_regions_in_words() -> None:

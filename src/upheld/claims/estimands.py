@@ -10,14 +10,14 @@ Each estimand knows how to estimate itself with an interval whose two ends have 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from upheld.claims import functionals, intervals
 from upheld.claims.functionals import Functional
 from upheld.claims.intervals import Interval
-from upheld.claims.measurements import Cell, Measurements, Missing, Where, shown
+from upheld.claims.measurements import Cell, Measurements, Missing, Where, conditions, shown
 from upheld.claims.transformed import exponential, quotient
 
 
@@ -32,6 +32,12 @@ class Estimand(Protocol):
 
     def at(self, where: Where) -> Self:
         """The same under narrower conditions."""
+
+    def quantity(self) -> str:
+        """What it is, whoever's and under whichever conditions."""
+
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that stand at the end of its name."""
 
     def __str__(self) -> str: ...
 
@@ -69,6 +75,15 @@ class _OneMethod:
     def at(self, where: Where) -> Self:
         return replace(self, where={**self.where, **where})
 
+    def quantity(self) -> str:
+        raise NotImplementedError
+
+    def conditions(self) -> tuple[str, ...]:
+        return conditions(self.where)
+
+    def __str__(self) -> str:
+        return f"{self.quantity()} of {self.method}{shown(self.where)}"
+
 
 @dataclass(frozen=True)
 class Mean(_OneMethod, _Smooth):
@@ -77,8 +92,8 @@ class Mean(_OneMethod, _Smooth):
     def parts(self, data: Measurements) -> tuple[tuple[Cell, ...], Functional]:
         return (self.cell(),), functionals.contrast([1.0])
 
-    def __str__(self) -> str:
-        return f"mean {self.cell()}"
+    def quantity(self) -> str:
+        return f"mean {self.metric}"
 
 
 @dataclass(frozen=True)
@@ -88,8 +103,8 @@ class Share(_OneMethod):
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
         return intervals.share_interval(_one_value_a_unit(self, data), alpha_low, alpha_high)
 
-    def __str__(self) -> str:
-        return f"share of {self.cell()}"
+    def quantity(self) -> str:
+        return f"share of {self.metric}"
 
 
 @dataclass(frozen=True)
@@ -101,8 +116,8 @@ class Quantile(_OneMethod):
     def interval(self, data: Measurements, alpha_low: float, alpha_high: float) -> Interval:
         return intervals.quantile_interval(_one_value_a_unit(self, data), self.q, alpha_low, alpha_high)
 
-    def __str__(self) -> str:
-        return f"{self.q:.0%} quantile of {self.cell()}"
+    def quantity(self) -> str:
+        return f"{self.q:.0%} quantile of {self.metric}"
 
 
 def _one_value_a_unit(of: _OneMethod, data: Measurements) -> functionals.Array:
@@ -139,15 +154,45 @@ class Slope(_OneMethod, _Smooth):
         of = functionals.log_contrast if self.log_y else functionals.contrast
         return cells, of(np.tile(weights, len(contexts)) / len(contexts))
 
-    def __str__(self) -> str:
+    def quantity(self) -> str:
         y = f"log {self.metric}" if self.log_y else self.metric
         x = f"log {self.x}" if self.log_x else self.x
-        return f"slope of {y} in {x} of {self.method}{shown(self.where)}"
+        return f"slope of {y} in {x}"
+
+
+class _Beside:
+    """The name of two estimands beside each other; short where only the method differs: ``f: jic − glasso, n = 30``."""
+
+    SIGN: ClassVar[str]
+    first: Estimand
+    second: Estimand
+
+    def cell(self) -> Cell:
+        return self.first.cell()
+
+    def quantity(self) -> str:
+        if self._only_the_method_differs():
+            return self.cell().metric
+        return f"{self.first.quantity()} {self.SIGN} {self.second.quantity()}"
+
+    def conditions(self) -> tuple[str, ...]:
+        return self.first.conditions() if self._only_the_method_differs() else ()
+
+    def _only_the_method_differs(self) -> bool:
+        a, b = self.first.cell(), self.second.cell()
+        means = isinstance(self.first, Mean) and isinstance(self.second, Mean)
+        return means and a.metric == b.metric and a.where == b.where
+
+    def __str__(self) -> str:
+        a, b = self.first.cell(), self.second.cell()
+        if self._only_the_method_differs():
+            return f"{a.metric}: {a.method} {self.SIGN} {b.method}{shown(a.where)}"
+        return f"({self.first}) {self.SIGN} ({self.second})"
 
 
 @dataclass(frozen=True)
-class _Contrast(_Smooth):
-    """Two estimands beside each other, paired by unit."""
+class _Contrast(_Beside, _Smooth):
+    """Two smooth estimands, paired by unit."""
 
     first: Smooth
     second: Smooth
@@ -162,9 +207,6 @@ class _Contrast(_Smooth):
             functionals.of_cells(second, len(left), size, size),
         )
 
-    def cell(self) -> Cell:
-        return self.first.cell()
-
     def at(self, where: Where) -> Self:
         return replace(self, first=self.first.at(where), second=self.second.at(where))
 
@@ -173,30 +215,29 @@ class _Contrast(_Smooth):
 class Difference(_Contrast):
     """First minus second."""
 
+    SIGN = "−"
+
     def parts(self, data: Measurements) -> tuple[tuple[Cell, ...], Functional]:
         cells, first, second = self.side_by_side(data)
         return cells, functionals.difference(first, second)
-
-    def __str__(self) -> str:
-        return _named(self.first, self.second, "−")
 
 
 @dataclass(frozen=True)
 class Ratio(_Contrast):
     """First over second."""
 
+    SIGN = "÷"
+
     def parts(self, data: Measurements) -> tuple[tuple[Cell, ...], Functional]:
         cells, first, second = self.side_by_side(data)
         return cells, functionals.ratio(first, second)
 
-    def __str__(self) -> str:
-        return _named(self.first, self.second, "÷")
-
 
 @dataclass(frozen=True)
-class QuantileRatio:
+class QuantileRatio(_Beside):
     """First quantile over second: how much longer a tail has become."""
 
+    SIGN = "÷"
     first: Quantile
     second: Quantile
 
@@ -204,14 +245,8 @@ class QuantileRatio:
         first, second = (one.interval(data, alpha_low, alpha_high) for one in (self.first, self.second))
         return quotient(first, second)
 
-    def cell(self) -> Cell:
-        return self.first.cell()
-
     def at(self, where: Where) -> Self:
         return replace(self, first=self.first.at(where), second=self.second.at(where))
-
-    def __str__(self) -> str:
-        return _named(self.first, self.second, "÷")
 
 
 @dataclass(frozen=True)
@@ -236,13 +271,11 @@ class GeometricRatio(_Smooth):
     def at(self, where: Where) -> Self:
         return replace(self, where={**self.where, **where})
 
+    def quantity(self) -> str:
+        return self.metric
+
+    def conditions(self) -> tuple[str, ...]:
+        return conditions(self.where)
+
     def __str__(self) -> str:
         return f"{self.metric}: {self.first} ÷ {self.second}{shown(self.where)}"
-
-
-def _named(first: Estimand, second: Estimand, sign: str) -> str:
-    """A short name where only the method differs: ``f: jic − glasso, n = 30``."""
-    a, b = first.cell(), second.cell()
-    if isinstance(first, Mean) and isinstance(second, Mean) and a.metric == b.metric and a.where == b.where:
-        return f"{a.metric}: {a.method} {sign} {b.method}{shown(a.where)}"
-    return f"({first}) {sign} ({second})"

@@ -35,9 +35,14 @@ class Cell:
         return f"{self.metric} of {self.method}{shown(self.where)}"
 
 
+def conditions(where: Where) -> tuple[str, ...]:
+    """Conditions for a reader, each by itself: ``n = 30``."""
+    return tuple(f"{key} = {value}" for key, value in where.items())
+
+
 def shown(where: Where) -> str:
-    """Conditions for a reader: ``, n = 30``; nothing when all are meant."""
-    return "".join(f", {key} = {value}" for key, value in where.items())
+    """The same behind what is under them: ``, n = 30``; nothing when all are meant."""
+    return "".join(f", {condition}" for condition in conditions(where))
 
 
 class Measurements:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from upheld.claims.estimands import Difference, Estimand, GeometricRatio, Mean, Slope
 from upheld.claims.intervals import Interval, holm_levels
-from upheld.claims.measurements import Cell, Measurements, Where, shown
+from upheld.claims.measurements import Cell, Measurements, Where, conditions, shown
 from upheld.claims.verdict import Finding, Judgement, Outcome
 
 FEWEST_UNITS = 5
@@ -69,8 +69,9 @@ class Comparison:
             filter(None, [shown.note, f"fewer than {FEWEST_UNITS} independent units decide nothing" * few])
         )
         return Finding(
-            str(self.estimand), shown.estimate, shown.low, shown.high, self.region, outcome, shown.n_units, note
-        )
+            str(self.estimand), shown.estimate, shown.low, shown.high, self.region, outcome, shown.n_units, note,
+            self.estimand.quantity(), self.estimand.conditions(),
+        )  # fmt: skip
 
     def _intervals(self, data: Measurements, levels: Levels) -> tuple[Interval, Interval]:
         """The interval that is shown, and the one that may refute; against a one-sided region they are the same."""
@@ -263,6 +264,7 @@ class NeverViolated:
         finding = Finding(
             f"worst {self.metric} of {self.method}{shown(self.where)}", float(worst), float(values.min()), float(values.max()),
             (self.at_least, self.at_most), outcome, len(values), f"{violations} violations in {len(values)} measurements",
+            f"worst {self.metric}", conditions(self.where),
         )  # fmt: skip
         return Judgement(outcome, (finding,))
 

@@ -27,6 +27,8 @@ class Finding:
     outcome : where the interval lies
     units : number of independent units
     note : what a reader has to know to believe the interval
+    quantity : what was estimated, whoever's it is and under whichever conditions; estimates of one quantity share an axis
+    conditions : those at the end of the label, "n = 30"
     """
 
     label: str
@@ -37,6 +39,8 @@ class Finding:
     outcome: Outcome
     units: int
     note: str = ""
+    quantity: str = ""
+    conditions: tuple[str, ...] = ()
 
     def units_to_decide(self) -> int | None:
         """Units that would bring the interval to one side, if the estimate and the spread stay as they are."""

@@ -73,18 +73,8 @@ def panels(findings: Sequence[Finding]) -> list[Panel]:
     """Findings of the same quantity against the same region share an axis; others get their own."""
     groups: dict[tuple[str, tuple[float, float]], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((quantity(finding.label), finding.region), []).append(finding)
+        groups.setdefault((finding.quantity, finding.region), []).append(finding)
     return [_panel(group) for group in groups.values()]
-
-
-def quantity(label: str) -> str:
-    """What a label speaks of, without whose it is and under which conditions.
-
-    >>> quantity("f: jic − glasso, n = 30"), quantity("mean f of jic, n = 30"), quantity("slope of log f in log n of jic")
-    ('f', 'mean f', 'slope of log f in log n')
-    """
-    what = label.partition(", ")[0].partition(": ")[0]
-    return what.rpartition(" of ")[0] or what
 
 
 def in_words(region: tuple[float, float]) -> str:
@@ -126,8 +116,8 @@ class Axis:
 def _panel(findings: Sequence[Finding]) -> Panel:
     region = findings[0].region
     axis = _axis(findings)
-    shared = _shared([finding.label for finding in findings])
-    rows = tuple(_row(finding, _without(finding.label, shared), axis) for finding in findings)
+    shared = _shared(findings)
+    rows = tuple(_row(finding, _without(finding, shared), axis) for finding in findings)
     wanted, conditions = in_words(region), ", ".join(shared)
     if axis is None:
         return Panel(rows, None, (), (), False, wanted, conditions)
@@ -144,17 +134,18 @@ def _panel(findings: Sequence[Finding]) -> Panel:
     )
 
 
-def _shared(labels: Sequence[str]) -> list[str]:
-    """Conditions that stand in every label; a single label, or a composed one, keeps all of its own."""
-    if len(labels) < 2 or any(label.startswith("(") for label in labels):
+def _shared(findings: Sequence[Finding]) -> list[str]:
+    """Conditions under which all of them were measured; a single one keeps its own."""
+    if len(findings) < 2:
         return []
-    parts = [label.split(", ")[1:] for label in labels]
-    return [part for part in parts[0] if all(part in other for other in parts)]
+    return [one for one in findings[0].conditions if all(one in other.conditions for other in findings)]
 
 
-def _without(label: str, shared: Sequence[str]) -> str:
-    first, *conditions = label.split(", ")
-    return ", ".join([first, *(part for part in conditions if part not in shared)])
+def _without(finding: Finding, shared: Sequence[str]) -> str:
+    """The label without these conditions, which are at its end."""
+    said = "".join(f", {condition}" for condition in finding.conditions)
+    kept = "".join(f", {condition}" for condition in finding.conditions if condition not in shared)
+    return finding.label.removesuffix(said) + kept
 
 
 def _row(finding: Finding, label: str, axis: Axis | None) -> Row:
