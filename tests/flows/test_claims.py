@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from upheld.claims import NotRun, Outcome, Scale, judge
+from upheld.claims import NotRun, Outcome, Scale, Trial, judge
 from upheld.claims.measurements import Measurements
 from upheld.claims.rules import Reported
-from upheld.flows import claims, race
-from upheld.flows.claims import CLAIMS
+from upheld.flows import claims
+from upheld.flows.claims import CLAIMS, pictures, race
 from upheld.flows.likelihoods import ClassifierLikelihood
 from upheld.flows.mixture import GaussianMixtureFlow
 from upheld.flows.rivals import at_cost
@@ -43,7 +44,11 @@ SLOW = ("flows.race", "flows.captions")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXPERIMENTS if name != "flows.cifar"],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
+        for name, experiment in EXPERIMENTS.items()
+        if experiment.conditions.get(Scale.SMOKE)
+    ],
 )
 def test_every_experiment_measures_what_its_claims_read(name):
     data = measured(EXPERIMENTS[name])
@@ -53,6 +58,71 @@ def test_every_experiment_measures_what_its_claims_read(name):
             assert judgement.findings
             if isinstance(claim.rule, Reported):
                 assert judgement.outcome is Outcome.REPORTED
+
+
+FEW = {"each": 2, "tune_each": 2, "settings": 1, "epochs": 0.2, "width": 8}
+
+
+@pytest.fixture
+def race_of_two(monkeypatch):
+    """Few steps and two methods: what is tested is that pictures go through."""
+    monkeypatch.setattr(race, "STEPS", 8)
+    monkeypatch.setattr(race, "PARTICLES", 2)
+    for table in (race.METHODS, race.GRIDS):
+        for name in set(table) - {"TFTF", "FlowChef"}:
+            monkeypatch.delitem(table, name)
+
+
+@pytest.fixture
+def folder_of_pictures(tmp_path, monkeypatch):
+    """Forty pictures of each of ten classes, a bright square whose place is the class."""
+    random = np.random.default_rng(0)
+    for part, each in (("train", 40), ("t10k", 20)):
+        labels = np.tile(np.arange(10), each).astype(np.uint8)
+        images = random.integers(0, 60, (len(labels), 28, 28)).astype(np.uint8)
+        for image, label in zip(images, labels, strict=True):
+            image[2 + 5 * (label // 2) : 7 + 5 * (label // 2), 3 + 14 * (label % 2) : 11 + 14 * (label % 2)] = 250
+        for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
+            head = bytes([0, 0, 8, values.ndim]) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+            (tmp_path / f"{part}-{kind}-ubyte").write_bytes(head + values.tobytes())
+    monkeypatch.setenv(pictures.FOLDER, str(tmp_path))
+
+
+def test_pictures_are_raced_and_judged_by_two_judges_that_did_not_guide(folder_of_pictures, race_of_two):
+    trial = Trial(EXPERIMENTS["flows.pictures"].name, FEW, 0, Scale.STANDARD)
+    found = pd.DataFrame([vars(one) for one in pictures.measure_pictures(trial)])
+    assert set(found["method"]) == {"TFTF", "FlowChef"}
+    assert np.isfinite(found["value"]).all()
+    shares = found[found["metric"].str.endswith("accuracy")]["value"]
+    assert shares.between(0, 1).all()
+    assert set(found["metric"]) == {
+        "FD-judge",
+        "judge accuracy",
+        "guide accuracy",
+        "nearest-neighbour accuracy",
+        "guide above judge",
+    }
+
+
+def test_guide_and_judge_share_no_picture(folder_of_pictures):
+    of = pictures.rows()
+    assert [len(part[0]) for part in (of.train, of.judges, of.held_out)] == [200, 200, 200]
+    assert float(torch.cdist(of.train[0].flatten(1), of.judges[0].flatten(1)).min()) > 0
+
+
+def test_without_pictures_the_claim_is_not_run_and_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv(pictures.FOLDER, str(tmp_path / "none"))
+    with pytest.raises(NotRun, match=r"apt install dataset-fashion-mnist, or .* UPHELD_PICTURES"):
+        pictures.rows()
+
+
+@pytest.mark.slow
+def test_captions_of_a_trained_network(race_of_two):
+    condition = {"captions": 2, "model_steps": 5, "flow_steps": 2, "width": 8}
+    trial = Trial(EXPERIMENTS["flows.captions-trained"].name, condition, 0, Scale.STANDARD)
+    found = list(claims.measure_captions(trial))
+    assert {one.method for one in found} >= {"TFTF", "importance sampling", "unconditional"}
+    assert all(one.value in (0.0, 1.0) for one in found if one.metric == "caption found again")
 
 
 def test_what_only_a_user_has_is_not_run():

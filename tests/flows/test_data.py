@@ -9,7 +9,7 @@ import torch
 
 from upheld.flows.data import digits, pictures, read_idx
 from upheld.flows.metrics import energy_distance, frechet_distance, mean_pairwise_distance, sliced_wasserstein
-from upheld.flows.shapes import NOISE, SCENES, SHAPE, Scorer, captions, parsed, scenes, shapes_flow
+from upheld.flows.shapes import NOISE, SCENES, SHAPE, Scorer, captions, drawn_scenes, parsed, scenes, shapes_flow
 from upheld.flows.training import fit_classifier, fit_flow, velocity_network
 
 
@@ -69,7 +69,7 @@ def test_a_folder_of_pictures(tmp_path):
     (tmp_path / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(FileNotFoundError, match="has no t10k-labels-idx1-ubyte"):
         pictures(tmp_path)
-    with pytest.raises(FileNotFoundError, match="install the Debian package dataset-fashion-mnist or name a folder"):
+    with pytest.raises(FileNotFoundError, match="apt install dataset-fashion-mnist, or name a folder that has them"):
         pictures(tmp_path / "nowhere")
 
 
@@ -82,6 +82,16 @@ def test_scenes_differ_and_are_parsed_through_noise():
     assert torch.equal(parsed(noisy), torch.arange(192))
     drawn = shapes_flow().sample(4, generator())
     assert drawn.shape == (4, *SHAPE)
+
+
+def test_drawn_scenes_are_scenes_a_pixel_off_and_are_parsed_as_such():
+    drawn = drawn_scenes(200, generator())
+    read = parsed(drawn, moved=True)
+    rolled = [torch.roll(scenes()[read], (dy, dx), (2, 3)) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+    gap = torch.stack([(drawn - one).square().flatten(1).mean(1) for one in rolled])
+    assert len(read.unique()) > 90
+    assert float(gap.min(0).values.max()) < 1.1 * NOISE**2  # nothing but noise is left
+    assert 0.05 < float((gap.argmin(0) == 4).float().mean()) < 0.2  # one in nine is not moved
 
 
 def test_the_scorer_reads_captions_word_by_word():

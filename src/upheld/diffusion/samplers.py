@@ -53,7 +53,9 @@ def marginal_preserving_sde(
         at, dt = clamped(t), float(t_next - t)
         v, eta2 = velocity(x, at.to(x.dtype)), float(variance(at))
         drift = v + eta2 / 2 * path.score(x, v, at)
-        x = x + dt * drift + (eta2 * dt) ** 0.5 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+        x = x + dt * drift
+        if eta2 > 0:
+            x = x + (eta2 * dt) ** 0.5 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
     return x
 
 

@@ -87,7 +87,7 @@ def pictures(folder: Path | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor
     found = [place for place in ([folder] if folder else PLACES) if place.is_dir()]
     if not found:
         raise FileNotFoundError(
-            f"no IDX files in {folder or ' or '.join(map(str, PLACES))}; install the Debian package dataset-fashion-mnist or name a folder"
+            f"no IDX files in {folder or ' or '.join(map(str, PLACES))}; apt install dataset-fashion-mnist, or name a folder that has them"
         )
     parts: list[Tensor] = []
     for part in ("train", "t10k"):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from upheld.diffusion.paths import clamped, linear
-from upheld.diffusion.samplers import integrate
+from upheld.diffusion.samplers import Velocity, integrate
 from upheld.diffusion.schedules import uniform_times
 from upheld.flows.likelihoods import Likelihood, LinearGaussian
 from upheld.flows.lookahead import CalibratedLookAhead
@@ -147,12 +147,13 @@ class Posterior:
         return self.restarts * self.n_steps * (1 + BACKWARD)
 
     def sample(self, n: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        x, velocity = torch.randn(n * self.restarts, *shape, generator=generator), _velocity(self.velocity)
-        for t, after in itertools.pairwise(uniform_times(self.n_steps)):
-            v, slope = _ahead(velocity, x, t, self.likelihood.log_prob)
-            norm = slope.flatten(1).norm(dim=1).clamp(min=1e-12).reshape(-1, *[1] * len(shape))
-            x = x + float(after - t) * v + self.step * slope / norm
-        return _best(x, self.likelihood, n)
+        return _pushed(self, self.push, n, shape, generator)
+
+    def push(self, velocity: Velocity, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The particle moved along the gradient, and the velocity where it was."""
+        v, slope = _ahead(velocity, x, t, self.likelihood.log_prob)
+        norm = slope.flatten(1).norm(dim=1).clamp(min=1e-12).reshape(-1, *[1] * (x.dim() - 1))
+        return x + self.step * slope / norm, v
 
 
 @dataclass
@@ -171,14 +172,15 @@ class FlowChef:
         return self.restarts * self.n_steps
 
     def sample(self, n: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        x, velocity = torch.randn(n * self.restarts, *shape, generator=generator), _velocity(self.velocity)
-        for t, after in itertools.pairwise(uniform_times(self.n_steps)):
-            with torch.no_grad():
-                v = velocity(x, clamped(t).to(x.dtype))
-            for _ in range(self.inner):
-                x = x + self.step * _slope(self.likelihood.log_prob, x + (1 - float(t)) * v)
-            x = x + float(after - t) * v
-        return _best(x, self.likelihood, n)
+        return _pushed(self, self.push, n, shape, generator)
+
+    def push(self, velocity: Velocity, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The particle moved along the gradient, and the velocity where it was."""
+        with torch.no_grad():
+            v = velocity(x, clamped(t).to(x.dtype))
+        for _ in range(self.inner):
+            x = x + self.step * _slope(self.likelihood.log_prob, x + (1 - float(t)) * v)
+        return x, v
 
 
 @dataclass
@@ -279,13 +281,25 @@ class DFlow:
 # -- parts of several
 
 
-def _velocity(velocity: Any) -> Callable[[Tensor, Tensor], Tensor]:
+def _pushed(
+    of: Posterior | FlowChef, push: Callable[[Velocity, Tensor, Tensor], tuple[Tensor, Tensor]], n: int, shape: tuple[int, ...],
+    generator: torch.Generator,
+) -> Tensor:  # fmt: skip
+    """Several starts along the flow, pushed before every step; the best end of each block."""
+    x, velocity = torch.randn(n * of.restarts, *shape, generator=generator), _velocity(of.velocity)
+    for t, after in itertools.pairwise(uniform_times(of.n_steps)):
+        x, v = push(velocity, x, t)
+        x = x + float(after - t) * v
+    return _best(x, of.likelihood, n)
+
+
+def _velocity(velocity: Any) -> Velocity:
     wrapped = flow_field(velocity)
     return lambda x, t: wrapped.velocity(x, t, PATH)
 
 
 def _ahead(
-    velocity: Callable[[Tensor, Tensor], Tensor], x: Tensor, t: Tensor, log_prob: Callable[[Tensor], Tensor]
+    velocity: Velocity, x: Tensor, t: Tensor, log_prob: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Velocity, and gradient by x of the log-likelihood of the predicted end point."""
     with torch.enable_grad():

@@ -370,22 +370,25 @@ class Run:
         return Cloud(x, v, log_g, slope, nothing, ancestors)
 
     def step(self, cloud: Cloud, k: int, streams: GroupStreams) -> Cloud:
-        """Equations (1) to (4) for one step; (4) in float64, from the distances between its means."""
+        """Equations (1) to (4) for one step."""
+        place, kernel = self._propose(cloud, k, streams)
+        v, log_g, slope = self.look_ahead(place, k + 1, streams)
+        return Cloud(place, v, log_g, slope, cloud.unfinished + kernel, cloud.ancestors)
+
+    def _propose(self, cloud: Cloud, k: int, streams: GroupStreams) -> tuple[Tensor, Tensor]:
+        """Equations (1) to (3), and the kernels' part of (4), (M, K) in float64, from the distances between their means."""
         t, dt = self.times[k], float(self.times[k + 1] - self.times[k])
         eta2 = self._variance(t)
         mean = cloud.x + dt * (cloud.v + eta2 / 2 * self.path.score(cloud.x, cloud.v, clamped(t)))
-        kernel = torch.zeros_like(cloud.log_g)
-        if eta2 > 0:
-            s, wide, noise = math.sqrt(eta2 * dt), 1 + self.of.eps1, streams.normal()
-            shift = torch.zeros_like(mean) if cloud.slope is None else self.guidance * eta2 * dt * cloud.slope
-            d, xi = shift.double().flatten(1), noise.double().flatten(1)
-            ratio = -d.square().sum(1) / (2 * s**2) - math.sqrt(wide) / s * (d * xi).sum(1)
-            if self.of.eps1 > 0:
-                ratio += (xi.shape[1] * math.log(wide) - self.of.eps1 * xi.square().sum(1)) / 2
-            kernel = ratio.cpu().view_as(kernel)
-            mean = mean + shift + math.sqrt(wide) * s * noise
-        v, log_g, slope = self.look_ahead(mean, k + 1, streams)
-        return Cloud(mean, v, log_g, slope, cloud.unfinished + kernel, cloud.ancestors)
+        if eta2 == 0:
+            return mean, torch.zeros_like(cloud.log_g)
+        s, wide, noise = math.sqrt(eta2 * dt), 1 + self.of.eps1, streams.normal()
+        shift = torch.zeros_like(mean) if cloud.slope is None else self.guidance * eta2 * dt * cloud.slope
+        d, xi = shift.double().flatten(1), noise.double().flatten(1)
+        ratio = -d.square().sum(1) / (2 * s**2) - math.sqrt(wide) / s * (d * xi).sum(1)
+        if self.of.eps1 > 0:
+            ratio += (xi.shape[1] * math.log(wide) - self.of.eps1 * xi.square().sum(1)) / 2
+        return mean + shift + math.sqrt(wide) * s * noise, ratio.cpu().view_as(cloud.log_g)
 
     def _select(
         self, cloud: Cloud, log_z: Tensor, k: int, streams: GroupStreams, trace: _Trace

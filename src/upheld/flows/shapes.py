@@ -7,6 +7,7 @@ Bayes-optimal reading of a picture.
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import torch
@@ -39,8 +40,9 @@ def captions() -> list[str]:
     return [f"a {size} {colour} {shape} at the {place}" for size, colour, shape, place in SCENES]
 
 
+@functools.lru_cache(maxsize=1)
 def scenes() -> Tensor:
-    """(192, 3, 32, 32), without noise, in the order of `captions`."""
+    """(192, 3, 32, 32), without noise, in the order of `captions`; made once, not to be written into."""
     rows, columns = torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij")
     pictures = torch.full((len(SCENES), *SHAPE), GROUND)
     for picture, (size, colour, shape, place) in zip(pictures, SCENES, strict=True):
@@ -48,6 +50,14 @@ def scenes() -> Tensor:
         inside = _inside(shape, rows - y, columns - x, r)
         picture[:, inside] = torch.tensor(COLOURS[colour])[:, None]
     return pictures
+
+
+def drawn_scenes(n: int, generator: torch.Generator) -> Tensor:
+    """(n, 3, 32, 32): scenes at random, moved by at most a pixel each way, with noise."""
+    which = torch.randint(len(SCENES), (n,), generator=generator)
+    moves = torch.randint(-1, 2, (n, 2), generator=generator).tolist()
+    moved = [torch.roll(picture, (dy, dx), (1, 2)) for picture, (dy, dx) in zip(scenes()[which], moves, strict=True)]
+    return torch.stack(moved) + NOISE * torch.randn(n, *SHAPE, generator=generator)
 
 
 def _inside(shape: str, dy: Tensor, dx: Tensor, r: float) -> Tensor:
@@ -65,9 +75,11 @@ def shapes_flow() -> GaussianMixtureFlow:
     return GaussianMixtureFlow(scenes().flatten(1), NOISE**2, shape=SHAPE)
 
 
-def parsed(x: Tensor) -> Tensor:
-    """Which scene a picture shows: the nearest, (B,)."""
-    return torch.cdist(x.flatten(1), scenes().flatten(1)).argmin(1)
+def parsed(x: Tensor, *, moved: bool = False) -> Tensor:
+    """Which scene a picture shows: the nearest, (B,); the nearest of those moved by a pixel, too, for pictures of `drawn_scenes`."""
+    moves = list(itertools.product((-1, 0, 1), repeat=2)) if moved else [(0, 0)]
+    all_ = torch.cat([torch.roll(scenes(), move, (2, 3)) for move in moves])
+    return torch.cdist(x.flatten(1), all_.flatten(1)).argmin(1) % len(SCENES)
 
 
 class Scorer(nn.Module):

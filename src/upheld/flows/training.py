@@ -24,7 +24,7 @@ def velocity_network(shape: tuple[int, ...]) -> nn.Module:
 
 def fit_flow(
     data: Tensor, *, steps: int = 2500, batch: int = 256, jitter: float = 0.0, learning_rate: float = 2e-3, seed: int = 0,
-    checkpoint: Path | None = None,
+    checkpoint: Path | None = None, network: nn.Module | None = None,
 ) -> nn.Module:  # fmt: skip
     """A velocity network f(x, t) of the linear path, fitted to examples.
 
@@ -34,6 +34,7 @@ def fit_flow(
     steps, batch, learning_rate : of Adam, falling as a cosine
     jitter : standard deviation of noise added to the data, so that few examples are not learnt by heart
     checkpoint : a file to go on from, see `upheld.diffusion.training.train`
+    network : of one's own, called as network(x, t); None for that of `velocity_network`
 
     Raises
     ------
@@ -44,9 +45,10 @@ def fit_flow(
         raise ValueError(
             f"the data hold {int((~torch.isfinite(data)).sum())} values that are not finite; drop or fill them"
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = velocity_network(tuple(data.shape[1:]))
+    if network is None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = velocity_network(tuple(data.shape[1:]))
     path = linear()
 
     def loss(net: nn.Module, generator: torch.Generator) -> Tensor:

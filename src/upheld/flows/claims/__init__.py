@@ -36,21 +36,23 @@ from upheld.claims import (
     grid,
 )
 from upheld.claims.preparation import Recipe
-from upheld.diffusion.networks import TimeMLP
+from upheld.diffusion.networks import SmallUNet, TimeMLP
 from upheld.diffusion.paths import linear
 from upheld.diffusion.samplers import integrate, marginal_preserving_sde
 from upheld.diffusion.schedules import uniform_times
 from upheld.flows import rivals, shapes
 from upheld.flows.claims import race
-from upheld.flows.claims.models import DIGITS, SCORER, caption_scorer, digit_models
+from upheld.flows.claims.models import DIGITS, SCORER, SHAPES, caption_scorer, digit_models, shapes_network
+from upheld.flows.claims.pictures import measure_pictures, prepare_pictures
 from upheld.flows.data import digits
 from upheld.flows.likelihoods import ClassifierLikelihood
 from upheld.flows.lookahead import CalibratedLookAhead
+from upheld.flows.memory import Held
 from upheld.flows.metrics import mean_pairwise_distance, sliced_wasserstein, wasserstein_of_normals
 from upheld.flows.mixture import GaussianMixtureFlow, MixtureProblem, mixture_benchmark
 from upheld.flows.sampler import TargetedFlow
 from upheld.flows.smc import normalised
-from upheld.flows.velocity import flow_field
+from upheld.flows.velocity import FlowField, flow_field
 
 WINDOW = (3 / 16, 14 / 16)
 
@@ -231,12 +233,12 @@ def measure_marginals(trial: Trial) -> Iterator[Measurement]:
     d, points = int(trial.condition["d"]), int(trial.condition["points"])
     flow, exact = problem(trial, d).flow, trial.torch_generator("exact")
     scale = max(sliced_wasserstein(flow.sample(points, exact), flow.sample(points, exact)) for _ in range(20))
+    times, first, last = uniform_times(256), round(256 * WINDOW[0]), round(256 * WINDOW[1])
+    start = torch.randn(points, d, generator=trial.torch_generator("start"), dtype=torch.float64)
+    start = integrate(flow, start, times[: first + 1])
     for noise in (0.0, 0.5, 1.0, 2.0):
-        x = torch.randn(points, d, generator=trial.torch_generator("start"), dtype=torch.float64)
-        times, first, last = uniform_times(256), round(256 * WINDOW[0]), round(256 * WINDOW[1])
-        x = integrate(flow, x, times[: first + 1])
         x = marginal_preserving_sde(
-            flow, linear(), x, times[first : last + 1], _strength(noise), trial.torch_generator("noise")
+            flow, linear(), start, times[first : last + 1], _strength(noise), trial.torch_generator("noise")
         )
         x = integrate(flow, x, times[last:])
         yield Measurement(
@@ -270,8 +272,9 @@ def measure_consistency(trial: Trial) -> Iterator[Measurement]:
     counts = [int(trial.condition["K"]) * 4**power for power in range(int(trial.condition["sizes"]))]
     x = torch.tensor([math.log(count) for count in counts])
     looks: dict[str, dict[str, Any]] = {"calibrated": {}, "point": {"lookahead": "point"}}
+    limits = {steps: _mean(of, trial, steps, top, 2, "calibrated", {})[1] for steps in (16, 64)}
+    reference = limits[64]
     for name, options in looks.items():
-        reference = _mean(of, trial, 64, top, 2, "calibrated", {})[1]
         errors = []
         for count in counts:
             gaps = _mean(of, trial, 64, count, groups, name, options)[0] - reference
@@ -280,8 +283,7 @@ def measure_consistency(trial: Trial) -> Iterator[Measurement]:
         slope = ((x - x.mean()) * y).sum() / (x - x.mean()).square().sum()
         yield Measurement(name, "slope of log error in log K", float(slope))
         yield Measurement(name, "error at the largest K", errors[-1])
-    for steps in (16, 64):
-        mean = _mean(of, trial, steps, top, 2, "calibrated", {})[1]
+    for steps, mean in limits.items():
         yield Measurement(f"{steps} steps", "error against the closed form", float((mean - of.posterior.mean).norm()))
 
 
@@ -299,7 +301,7 @@ CONSISTENCY = Experiment(
     "flows.consistency", measure_consistency,
     conditions={Scale.SMOKE: grid(K=[8], sizes=[2], groups=[4], top=[256]), Scale.QUICK: grid(K=[16], sizes=[4], groups=[24], top=[8192]),
                 Scale.STANDARD: grid(K=[16], sizes=[6], groups=[24], top=[65_536])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 20},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20},
     timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 1800},
 )  # fmt: skip
 
@@ -353,7 +355,7 @@ RACE = Experiment(
     conditions={Scale.SMOKE: grid(model_steps=[50], each=[2], tune_each=[2], tune_runs=[1], settings=[1]),
                 Scale.QUICK: grid(model_steps=[2500], each=[8], tune_each=[4], tune_runs=[1], settings=[4]),
                 Scale.STANDARD: grid(model_steps=[2500], each=[32], tune_each=[16], tune_runs=[4], settings=[8])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 6, Scale.STANDARD: 30},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 30},
     timeout_s={Scale.SMOKE: 120, Scale.QUICK: 120, Scale.STANDARD: 900},
 )  # fmt: skip
 
@@ -375,11 +377,9 @@ CIFAR = Experiment(
 def measure_captions(trial: Trial) -> Iterator[Measurement]:
     """Share of captions whose every attribute the exact parser finds again, each caption one sample."""
     torch.set_num_threads(1)
-    scorer, flow, count = (
-        caption_scorer(int(trial.condition["model_steps"])),
-        shapes.shapes_flow(),
-        int(trial.condition["captions"]),
-    )
+    scorer, count = caption_scorer(int(trial.condition["model_steps"])), int(trial.condition["captions"])
+    trained = {name: int(trial.condition[name]) for name in ("flow_steps", "width") if name in trial.condition}
+    flow: Any = shapes_network(**trained) if trained else shapes.shapes_flow()
     wanted = torch.randperm(len(shapes.SCENES), generator=trial.torch_generator("captions"))[:count]
     likelihood = race.PerGroup(lambda x: torch.log_softmax(scorer.logits(x), 1), wanted)
     allowed = race.budget(flow, likelihood)
@@ -392,20 +392,32 @@ def measure_captions(trial: Trial) -> Iterator[Measurement]:
     }
     for name, method in methods.items():
         x = method.sample(count, shapes.SHAPE, trial.torch_generator(name))
-        read = (shapes.parsed(x) == wanted).tolist()
+        read = (shapes.parsed(x, moved=bool(trained)) == wanted).tolist()
         score = likelihood.log_prob(x).exp().tolist()
         for item, (right, fit) in enumerate(zip(read, score, strict=True)):
             yield Measurement(name, "caption found again", float(right), item=str(item))
             yield Measurement(name, "scorer's probability", fit, item=str(item))
 
 
+def prepare_captions(trial: Trial) -> Iterable[Recipe]:
+    yield SCORER(seed=0, steps=int(trial.condition["model_steps"]))
+    if "flow_steps" in trial.condition:
+        yield SHAPES(seed=0, steps=int(trial.condition["flow_steps"]), width=int(trial.condition["width"]))
+
+
 CAPTIONS = Experiment(
-    "flows.captions", measure_captions, units="seed/item",
-    prepare=lambda trial: [SCORER(seed=0, steps=int(trial.condition["model_steps"]))],
+    "flows.captions", measure_captions, units="seed/item", prepare=prepare_captions,
     conditions={Scale.SMOKE: grid(captions=[2], model_steps=[10]), Scale.QUICK: grid(captions=[24], model_steps=[400]),
                 Scale.STANDARD: grid(captions=[40], model_steps=[400])},
     repeats={Scale.SMOKE: 1, Scale.QUICK: 3, Scale.STANDARD: 10},
     timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 600},
+)  # fmt: skip
+
+
+TRAINED = Experiment(
+    "flows.captions-trained", measure_captions, units="seed/item", prepare=prepare_captions,
+    conditions={Scale.STANDARD: grid(captions=[40], model_steps=[400], flow_steps=[20_000], width=[32])},
+    repeats={Scale.STANDARD: 10}, timeout_s={Scale.STANDARD: 4 * 3600},
 )  # fmt: skip
 
 
@@ -437,10 +449,57 @@ COST = Experiment(
 )  # fmt: skip
 
 
+def measure_memory(trial: Trial) -> Iterator[Measurement]:
+    """Most bytes of tensors alive in a run beyond the particles' own (eight arrays of all of them: place, velocity and slope before and
+    after a step, the noise and what it moves), over the most that one chunk's way forth and back takes."""
+    torch.set_num_threads(1)
+    count, groups, chunk = int(trial.condition["K"]), 2, 8
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(trial.seed)
+        net, classifier = SmallUNet(1, widths=(16, 32)), nn.Sequential(nn.Flatten(), nn.Linear(256, 10))
+    net.requires_grad_(False)
+    x = torch.randn(chunk, 1, 16, 16, generator=trial.torch_generator("chunk"))
+    with Held() as one:
+        at = x.clone().requires_grad_()
+        torch.autograd.grad(classifier(at + net(at, torch.tensor(0.5))).sum(), at)
+    flow = TargetedFlow(
+        FlowField(net, parametrization="velocity"), ClassifierLikelihood(classifier, 0), n_steps=int(trial.condition["steps"]),
+        n_particles=count, particles_per_chunk=chunk,
+    )  # fmt: skip
+    with Held() as whole:
+        flow.sample(groups, shape=(1, 16, 16), generator=trial.torch_generator())
+    own = 8 * groups * count * x[0].nbytes
+    yield Measurement("TFTF", "peak bytes", float(whole.most))
+    yield Measurement("TFTF", "peak beyond the particles, over a chunk's", (whole.most - own) / one.most)
+
+
+MEMORY = Experiment(
+    "flows.memory", measure_memory,
+    conditions={Scale.SMOKE: grid(K=[4], steps=[8]), Scale.QUICK: grid(K=[4, 16, 64], steps=[8]) + grid(K=[16], steps=[24]),
+                Scale.STANDARD: grid(K=[4, 16, 64, 256], steps=[8]) + grid(K=[16], steps=[24, 96])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 1, Scale.STANDARD: 1},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 900},
+)  # fmt: skip
+
+
+FASHION = Experiment(
+    "flows.pictures", measure_pictures, prepare=prepare_pictures,
+    conditions={Scale.STANDARD: grid(epochs=[20.0], width=[32], each=[4], tune_each=[2], settings=[4]),
+                Scale.FULL: grid(epochs=[20.0], width=[32], each=[32], tune_each=[16], settings=[8])},
+    repeats={Scale.STANDARD: 5, Scale.FULL: 20},
+    timeout_s={Scale.STANDARD: 4 * 3600, Scale.FULL: 24 * 3600},
+)  # fmt: skip
+
+
 PAPER_MNIST = "significantly better than existing samplers"
 STAND_IN = (
     "A stand-in: digits of 8 x 8 pixels, not MNIST; every method at the same evaluations, tuned without the judge. A prototype had been "
     "run before the rules were written; the split of the digits and the grids that rivals are tuned over were drawn up with it in view."
+)
+
+PICTURES_NOTE = (
+    "From the standard scale on: the flow, a U-Net, is trained once, for hours. Pictures from the Debian package dataset-fashion-mnist or "
+    "from the folder (Fashion-MNIST's or MNIST's IDX files) that UPHELD_PICTURES names."
 )
 
 CLAIMS = [
@@ -503,4 +562,18 @@ CLAIMS = [
                               for name in ("FlowChef, step 0.05", "FlowChef, step 0.2")))),
     Claim("flows.linear-cost", "its time is linear in the number of particles", reported="46 s (RTX 3090, CIFAR-10, N = 800, K = 16)",
           experiment=COST, rule=Rate("seconds", "TFTF", x="K", low=0.8, high=1.1)),
+    Claim("flows.flat-memory", "in chunks of a fixed size its peak memory, beside the particles themselves, stays within 1.2 times that "
+          "of one chunk's gradient, whatever the number of particles and steps", reported=None, experiment=MEMORY, ours=True,
+          rule=NeverViolated("peak beyond the particles, over a chunk's", "TFTF", at_most=1.2),
+          note="At a first look, 1.21 with 64 particles: a step's scratch arrays outlived it and were freed before the verdict was taken."),
+    Claim("flows.text-to-image-trained", "the same as flows.text-to-image with a trained U-Net in place of the exact flow, shapes moved by "
+          "a pixel", reported="CLIP score 0.295 against 0.305 and 0.307, with better pictures (CelebA-HQ)", experiment=TRAINED,
+          rule=Superior("caption found again", ours="TFTF", rivals=("importance sampling", "unconditional")),
+          note="From the standard scale on: sampling a network in 3,072 dimensions takes hours on a processor. A stand-in, not CelebA-HQ."),
+    Claim("flows.beats-rivals-pictures", "on Fashion-MNIST its samples are nearer to held-out pictures, in the features of a judge that "
+          "shares no row with the guide, than those of every other sampler", reported=PAPER_MNIST, experiment=FASHION,
+          rule=Superior("FD-judge", ours="TFTF", rivals=race.RIVALS, lower_is_better=True), note=PICTURES_NOTE),
+    Claim("flows.guide-not-fooled-pictures", "there, too, the guide overrates its samples less than those of tuned FlowChef",
+          experiment=FASHION, reported="47.9 points against -0.3 (CIFAR-10)",
+          rule=Superior("guide above judge", ours="TFTF", rivals=("FlowChef",), lower_is_better=True), note=PICTURES_NOTE),
 ]  # fmt: skip

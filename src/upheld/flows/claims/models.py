@@ -1,6 +1,7 @@
 """Small models that the experiments stand on, trained once and kept by content: flow and guide of the digits, scorer of the shapes.
 
-``python -m upheld.flows.claims.models`` trains what is not in the cache yet and says where it lies; a changed source trains anew.
+``python -m upheld.flows.claims.models`` trains what is not in the cache yet and says where it lies; a changed source trains anew. The U-Net
+of the shapes is trained when the standard scale is first checked: ``upheld check flows --scale standard``.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from upheld.claims import Preparation
+from upheld.diffusion.losses import flow_matching_error
+from upheld.diffusion.networks import SmallUNet
+from upheld.diffusion.paths import linear
 from upheld.diffusion.training import TrainingPlan, train
 from upheld.flows.data import digits
-from upheld.flows.shapes import NOISE, Scorer, captions, scenes
+from upheld.flows.shapes import NOISE, SHAPE, Scorer, captions, drawn_scenes, scenes
 from upheld.flows.training import fit_classifier, fit_flow, velocity_network
 from upheld.flows.velocity import FlowField
 
@@ -58,8 +62,27 @@ def train_scorer(folder: Path, seed: int, steps: int) -> None:
     torch.save(found.state_dict(), folder / "scorer.pt")
 
 
+def train_shapes(folder: Path, seed: int, steps: int, width: int) -> None:
+    """A U-Net flow of noisy scenes whose shapes lie a pixel off at random."""
+    torch.set_num_threads(1)
+
+    def loss(net: nn.Module, generator: torch.Generator) -> Tensor:
+        return flow_matching_error(net, linear(), drawn_scenes(64, generator), generator).mean()
+
+    network = _shapes_network(seed, width)
+    found = train(network, loss, TrainingPlan(steps=steps, learning_rate=1e-3, clip=10.0, ema=0.999), seed=seed)
+    torch.save(found.averaged.state_dict(), folder / "shapes.pt")
+
+
+def _shapes_network(seed: int, width: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return SmallUNet(SHAPE[0], widths=(width, 2 * width, 4 * width))
+
+
 DIGITS = Preparation("flows.digits", train_digits, timeout_s=300)
 SCORER = Preparation("flows.scorer", train_scorer, timeout_s=300)
+SHAPES = Preparation("flows.shapes", train_shapes, timeout_s=24 * 3600)
 SETTINGS: dict[str, Any] = {"seed": 0, "steps": 2500}
 SCORER_SETTINGS: dict[str, Any] = {"seed": 0, "steps": 400}
 
@@ -98,6 +121,14 @@ def caption_scorer(steps: int = 400) -> Scorer:
     state = torch.load(SCORER(seed=0, steps=steps).folder() / "scorer.pt", weights_only=True)
     scorer.load_state_dict(state)
     return scorer.eval().requires_grad_(False)
+
+
+def shapes_network(flow_steps: int, width: int) -> FlowField:
+    """The U-Net flow of captioned shapes: trained now, which takes hours, or found in the cache."""
+    network = _shapes_network(0, width)
+    state = torch.load(SHAPES(seed=0, steps=flow_steps, width=width).folder() / "shapes.pt", weights_only=True)
+    network.load_state_dict(state)
+    return FlowField(network.eval().requires_grad_(False), parametrization="velocity")
 
 
 def main() -> None:

@@ -7,8 +7,9 @@ their own by the race's first metric; TFTF runs as it comes, with its default se
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from upheld.claims import Preparation
-from upheld.flows.claims.models import CLASSES, DigitModels, digit_models
+from upheld.flows.claims.models import CLASSES, digit_models
 from upheld.flows.data import digits
 from upheld.flows.metrics import energy_distance
 from upheld.flows.rivals import DFlow, FeynmanKac, FlowChef, Particles, Posterior, Rival, at_cost, tds
@@ -108,7 +109,7 @@ def budget(velocity: Any, likelihood: Any) -> int:
     return tftf(velocity, likelihood).cost
 
 
-def all_classes(models: DigitModels, each: int) -> PerGroup:
+def all_classes(models: Any, each: int) -> PerGroup:
     """The guide's likelihood for `each` samples of every class."""
     wanted = torch.arange(CLASSES).repeat_interleave(each)
     return PerGroup(lambda x: torch.log_softmax(models.guide(x), 1), wanted)
@@ -124,32 +125,29 @@ def distance(x: Tensor, wanted: Tensor, held_out: tuple[Tensor, Tensor]) -> floa
 def tune(folder: Path, model_steps: int, each: int, runs: int, settings: int) -> None:
     """The setting of every method that comes nearest to the tuning rows, by the mean of some runs."""
     torch.set_num_threads(1)
-    models, data = digit_models(model_steps), digits()
+    found = chosen(digit_models(model_steps), (64,), each, runs, settings, digits().tuning)
+    (folder / "settings.json").write_text(json.dumps(found, indent=2))
+
+
+def chosen(
+    models: Any, shape: tuple[int, ...], each: int, runs: int, settings: int, rows: tuple[Tensor, Tensor]
+) -> dict[str, Setting]:
+    """The first so many settings of every method's grid, and of them the one whose samples come nearest to the rows."""
     likelihood = all_classes(models, each)
-    allowed, chosen = budget(models.flow, likelihood), {}
+    allowed, best = budget(models.flow, likelihood), {}
+
+    def far(name: str, setting: Setting) -> float:
+        """Mean distance over runs; the same noise for every setting."""
+        method, total = built(name, models.flow, likelihood, setting, allowed), 0.0
+        for run in range(runs):
+            x = method.sample(len(likelihood.wanted), shape, torch.Generator().manual_seed(10_000 + run))
+            total += distance(x, likelihood.wanted, rows)
+        return total
+
     for name, grid in GRIDS.items():
         tried = (grid + WIDER.get(name, []))[:settings]
-        chosen[name] = (
-            tried[0] if len(tried) == 1 else _nearest(name, tried, models, likelihood, data.tuning, allowed, runs)
-        )
-    (folder / "settings.json").write_text(json.dumps(chosen, indent=2))
-
-
-def _nearest(
-    name: str, settings: Sequence[Setting], models: DigitModels, likelihood: PerGroup, rows: tuple[Tensor, Tensor],
-    allowed: int, runs: int,
-) -> Setting:  # fmt: skip
-    """The same noise for every setting."""
-
-    def far(setting: Setting) -> float:
-        method = built(name, models.flow, likelihood, setting, allowed)
-        drawn = [
-            method.sample(len(likelihood.wanted), (64,), torch.Generator().manual_seed(10_000 + run))
-            for run in range(runs)
-        ]
-        return sum(distance(x, likelihood.wanted, rows) for x in drawn)
-
-    return min(settings, key=far)
+        best[name] = tried[0] if len(tried) == 1 else min(tried, key=partial(far, name))
+    return best
 
 
 TUNING = Preparation("flows.tuning", tune, timeout_s=600)
