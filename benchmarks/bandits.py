@@ -10,24 +10,17 @@ early here, except where it says so.
 from __future__ import annotations
 
 import argparse
-import time
 import tracemalloc
-from collections.abc import Callable
 
 import numpy as np
 
+from measuring import seconds
 from upheld.bandits import data, simulate
 from upheld.bandits.environments import GaussianBandit
 from upheld.bandits.policies import make
 
 POLICIES = ("ucb", "sat-ucb", "uncertain-ucb")
 BANDIT = data.unrealisable(0.1)  # nothing is ever certified: no policy has an easy time
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.process_time()  # of this process alone, whatever else the machine does
-    work()
-    return time.process_time() - begin
 
 
 def compiled(policy: str, bandit: GaussianBandit, horizon: int, runs: int, **options: bool) -> float:

@@ -11,22 +11,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
-from collections.abc import Callable
 
 import numpy as np
 
+from measuring import seconds
 from upheld.effects import ExactMomentBalancer, ReservoirBalancer, StreamingBalancer
 from upheld.effects.data import DriftStream
 from upheld.effects.stream import EffectStream
 
 STREAM = DriftStream(30_000, 10, "none", seed=0)
 NAMES = [f"x{j + 1}" for j in range(STREAM.d)]
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def feed(balancer: EffectStream, batch: int) -> list[float]:

@@ -14,11 +14,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from measuring import Line
 from upheld.hubs import JointHubs, joint_eigenspace
 from upheld.hubs.data import HubNetworks, make_hub_networks
 from upheld.hubs.dual import worst_mean
@@ -26,20 +26,6 @@ from upheld.hubs.rivals import race, warm_up
 from upheld.hubs.stiefel import stiefel_minimise
 
 S_FIXED = 10
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure of the table, and the target it is held to."""
-
-    what: str
-    measured: str
-    target: str = ""
-    met: bool | None = None
-
-    def __str__(self) -> str:
-        verdict = {None: "", True: "met", False: "MISSED"}[self.met]
-        return f"{self.what:58}{self.measured:>28}   {self.target:34}{verdict}"
 
 
 def seconds(work: Callable[[], object], repeats: int = 1) -> float:

@@ -9,41 +9,16 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy.linalg import eigvalsh
 from threadpoolctl import threadpool_limits
 
+from measuring import Line, seconds
 from upheld.isotropy import SemanticIsotropy, von_neumann_entropies
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure of the table, and the target it is held to."""
-
-    what: str
-    measured: str
-    target: str = ""
-    met: bool | None = None
-
-    def __str__(self) -> str:
-        verdict = {None: "", True: "met", False: "MISSED"}[self.met]
-        return f"{self.what:66}{self.measured:>20}   {self.target:24}{verdict}"
-
-
-def seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """Processor seconds, the least of `repeats`."""
-    taken = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        work()
-        taken.append(time.process_time() - begin)
-    return min(taken)
 
 
 def scipy_loop(X: np.ndarray) -> np.ndarray:
@@ -67,16 +42,16 @@ def answers(P: int, N: int, D: int, seed: int = 0) -> np.ndarray:
 def algebra(P: int, N: int, D: int) -> Iterator[Line]:
     X = answers(P, N, D)
     shape = f"{P} prompts x {N} answers x {D} dimensions"
-    ours, loop = seconds(lambda: von_neumann_entropies(X, normalize=True)), seconds(lambda: scipy_loop(X))
+    ours, loop = seconds(lambda: von_neumann_entropies(X, normalize=True), 3), seconds(lambda: scipy_loop(X), 3)
     yield Line(f"scores of {shape}", f"{ours:.2f} s", "below 10 s", ours < 10)
     yield Line("  a loop with scipy's eigvalsh on K, over ours", f"{loop / ours:.2f} x")
     apart = np.abs(von_neumann_entropies(X, normalize=True) - scipy_loop(X)).max()
     yield Line("  largest difference between the two", f"{apart:.1e}", "at most 1e-9", bool(apart <= 1e-9))
-    half = seconds(lambda: von_neumann_entropies(X[: P // 2], normalize=True))
+    half = seconds(lambda: von_neumann_entropies(X[: P // 2], normalize=True), 3)
     yield Line(
         "  seconds at all prompts over those at half", f"{ours / half:.2f}", "linear: below 2.4", ours / half < 2.4
     )
-    results = seconds(lambda: sum(1 for _ in SemanticIsotropy().explain_all(X)), repeats=1)
+    results = seconds(lambda: sum(1 for _ in SemanticIsotropy().explain_all(X)))
     yield Line(
         f"all of each result: leave-one-out, influence, companions; {shape}", f"{1e3 * results / P:.2f} ms a prompt"
     )

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from measuring import Line
 from upheld.lagrangian import Budget, ERMMultipliers, SGAMultipliers, data, maximise_dual
 from upheld.lagrangian.families import CFLP, GAP, UnitCommitment
 from upheld.lagrangian.hard_family import learn
@@ -28,20 +29,6 @@ from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.rivals import aim, ascend, highs_root, largest_multiplier
 
 MOST_CALLS = 500
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure, and the target it is held to."""
-
-    what: str
-    measured: str
-    target: str = ""
-    met: bool | None = None
-
-    def __str__(self) -> str:
-        verdict = {None: "", True: "met", False: "MISSED"}[self.met]
-        return f"{self.what:64}{self.measured:>30}   {self.target:22}{verdict}"
 
 
 def seconds(work: Callable[[], object], repeats: int = 3, number: int = 1) -> float:

@@ -10,22 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
-from collections.abc import Callable
 
 import numpy as np
 
+from measuring import seconds
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import alpha_c, free_energy, phi_eq, t_c
-
-
-def seconds(work: Callable[[], object], repeats: int = 1) -> float:
-    """The least of several runs."""
-    found = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        work()
-        found.append(time.process_time() - begin)
-    return min(found)
 
 
 def theory() -> None:
