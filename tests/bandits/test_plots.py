@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
+from pictures import check_picture, claim_named, pictured
 from upheld.bandits import plots
 from upheld.bandits.claims import ALL_POLICIES, CLAIMS
 from upheld.claims import Scale
@@ -40,28 +40,17 @@ def measurements(claim, scale: Scale) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-WITH_PICTURE = [claim for claim in CLAIMS if claim.id in plots.PICTURES]
-
-
-def test_every_picture_belongs_to_a_claim():
-    assert {claim.id for claim in WITH_PICTURE} == set(plots.PICTURES)
+WITH_PICTURE = pictured(CLAIMS, plots.PICTURES)
 
 
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.QUICK])
 @pytest.mark.parametrize("claim", WITH_PICTURE, ids=lambda claim: claim.id)
 def test_every_claim_s_picture_is_drawn_from_its_experiment(claim, scale):
-    picture = plots.PICTURES[claim.id](measurements(claim, scale))
-    assert isinstance(picture, Figure)
-    assert picture.get_size_inches()[0] <= 5.2  # its text stays readable when the figure is 380 pixels wide
-    assert len(drawn(picture, "png")) > 5000
-
-
-def claim_named(name: str):
-    return next(claim for claim in CLAIMS if claim.id == f"bandits.{name}")
+    check_picture(plots.PICTURES[claim.id](measurements(claim, scale)))
 
 
 def test_missing_measurements_are_named():
-    frame = measurements(claim_named("near-threshold"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "near-threshold"), Scale.QUICK)
     with pytest.raises(ValueError, match="refined regret was not measured"):
         plots.tails(frame[frame["metric"] == "regret"])
 
@@ -129,7 +118,7 @@ def test_certificates_of_a_run_that_certified_nothing_or_everything(threshold):
 
 
 def test_tails_are_shares_of_runs_above():
-    claim = claim_named("near-threshold")
+    claim = claim_named(CLAIMS, "near-threshold")
     frame = measurements(claim, Scale.QUICK)
     frame.loc[(frame["method"] == "sat-ucb") & (frame["metric"] == "refined regret"), "value"] = [4.0, *19 * [2.0]] * 3
     axes = plots.tails(frame).axes[-1]
@@ -140,7 +129,7 @@ def test_tails_are_shares_of_runs_above():
 
 def test_fits_are_those_of_numpy_on_known_curves():
     """Regret that is exactly 5 + 3 ln(1/excess): the dashed fit goes through it."""
-    frame = measurements(claim_named("bounds-match"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "bounds-match"), Scale.QUICK)
     frame["value"] = 5 + 3 * np.log(1 / frame["excess"])
     axes = plots.excess(frame).axes[0]
     (fit,) = [line for line in axes.get_lines() if line.get_linestyle() == "--" and len(line.get_xdata()) > 2][:1]

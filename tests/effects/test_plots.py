@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
+from pictures import check_picture, claim_named, pictured
 from upheld.claims import Scale
 from upheld.effects import plots
 from upheld.effects.claims import CLAIMS, PRESETS, REWEIGHTED, SIZES, TIME_KERNEL
@@ -37,34 +37,23 @@ def measurements(claim, scale: Scale) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-WITH_PICTURE = [claim for claim in CLAIMS if claim.id in plots.PICTURES]
-
-
-def test_every_picture_belongs_to_a_claim():
-    assert {claim.id for claim in WITH_PICTURE} == set(plots.PICTURES)
+WITH_PICTURE = pictured(CLAIMS, plots.PICTURES)
 
 
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.QUICK])
 @pytest.mark.parametrize("claim", WITH_PICTURE, ids=lambda claim: claim.id)
 def test_every_claim_s_picture_is_drawn_from_its_experiment(claim, scale):
-    picture = plots.PICTURES[claim.id](measurements(claim, scale))
-    assert isinstance(picture, Figure)
-    assert picture.get_size_inches()[0] <= 5.2  # its text stays readable when the figure is 380 pixels wide
-    assert len(drawn(picture, "png")) > 5000
-
-
-def claim_named(name: str):
-    return next(claim for claim in CLAIMS if claim.id == f"effects.{name}")
+    check_picture(plots.PICTURES[claim.id](measurements(claim, scale)))
 
 
 def test_missing_measurements_are_named():
-    frame = measurements(claim_named("memory-bounded"), Scale.SMOKE)
+    frame = measurements(claim_named(CLAIMS, "memory-bounded"), Scale.SMOKE)
     with pytest.raises(ValueError, match="seconds was not measured"):
         plots.seconds(frame[frame["metric"] == "bytes"])
 
 
 def test_errors_are_roots_of_mean_squares():
-    frame = measurements(claim_named("both-shifts"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "both-shifts"), Scale.QUICK)
     ours = (frame["method"] == "as shipped") & (frame["metric"] == "squared error")
     frame.loc[ours & (frame["scenario"] == "none"), "value"] = [0.01, 0.07] * 3
     frame.loc[ours & (frame["scenario"] == "both"), "value"] = 0.25

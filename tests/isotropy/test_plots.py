@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from isotropy_toys import WordEmbedder
-from matplotlib.figure import Figure
 
+from pictures import check_picture, pictured
 from upheld.claims import Scale
 from upheld.isotropy import plots
 from upheld.isotropy.claims import CLAIMS, NLI_RIVALS, OWN_ORDER_2, SELF_REPORTS, TEXT_RIVALS
@@ -50,11 +50,7 @@ def measurements(claim, scale: Scale, seeds: int = 6) -> pd.DataFrame:
     )
 
 
-WITH_PICTURE = [claim for claim in CLAIMS if claim.id in plots.PICTURES]
-
-
-def test_every_picture_belongs_to_a_claim():
-    assert {claim.id for claim in WITH_PICTURE} == set(plots.PICTURES)
+WITH_PICTURE = pictured(CLAIMS, plots.PICTURES)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +64,7 @@ def test_every_picture_belongs_to_a_claim():
     ids=lambda value: value.id if hasattr(value, "id") else str(value),
 )
 def test_every_claim_s_picture_is_drawn_from_its_experiment(claim, scale):
-    picture = plots.PICTURES[claim.id](measurements(claim, scale, seeds=1 if scale is Scale.SMOKE else 6))
-    assert isinstance(picture, Figure)
-    assert picture.get_size_inches()[0] <= 5.2  # its text stays readable when the figure is 380 pixels wide
-    assert len(drawn(picture, "png")) > 5000
+    check_picture(plots.PICTURES[claim.id](measurements(claim, scale, seeds=1 if scale is Scale.SMOKE else 6)))
 
 
 def test_missing_measurements_are_named():

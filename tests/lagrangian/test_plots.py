@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
+from pictures import check_picture, claim_named, pictured
 from upheld.claims import Scale
 from upheld.lagrangian import bounds, plots
 from upheld.lagrangian.claims import CLAIMS, CONSTANTS, LAGRANGIAN_TREES, ONE_VECTOR
@@ -44,11 +44,7 @@ def measurements(claim, scale: Scale) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-WITH_PICTURE = [claim for claim in CLAIMS if claim.id in plots.PICTURES]
-
-
-def claim_named(name: str):
-    return next(claim for claim in CLAIMS if claim.id == f"lagrangian.{name}")
+WITH_PICTURE = pictured(CLAIMS, plots.PICTURES)
 
 
 def labelled(axes) -> dict[str, object]:
@@ -63,10 +59,7 @@ def test_every_claim_has_a_picture():
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.QUICK])
 @pytest.mark.parametrize("claim", WITH_PICTURE, ids=lambda claim: claim.id)
 def test_every_claim_s_picture_is_drawn_from_its_experiment(claim, scale):
-    picture = plots.PICTURES[claim.id](measurements(claim, scale))
-    assert isinstance(picture, Figure)
-    assert picture.get_size_inches()[0] <= 5.2  # its text stays readable when the figure is 380 pixels wide
-    assert len(drawn(picture, "png")) > 5000
+    check_picture(plots.PICTURES[claim.id](measurements(claim, scale)))
 
 
 @pytest.mark.parametrize("claim", WITH_PICTURE, ids=lambda claim: claim.id)
@@ -77,7 +70,7 @@ def test_missing_measurements_are_named(claim):
 
 
 def test_rates_show_means_beside_theory():
-    frame = measurements(claim_named("sga-rate"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "sga-rate"), Scale.QUICK)
     at = (frame["method"] == "SGA") & (frame["metric"] == "excess") & (frame["s"] == 64) & (frame["n"] == 1024)
     frame.loc[at & (frame["family"] == "hard"), "value"] = [1.0, 3.0] * 3
     left = plots.sga_rate(frame).axes[0]
@@ -89,7 +82,7 @@ def test_rates_show_means_beside_theory():
 
 def test_the_paired_difference_has_its_sign():
     """SGA's excess three times ERM's everywhere: (3 - 1) / 2 = 1 above the line."""
-    frame = measurements(claim_named("sga-beats-erm"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "sga-beats-erm"), Scale.QUICK)
     frame = frame[frame["metric"] == "excess"].assign(value=1.0)
     frame.loc[frame["method"] == "SGA", "value"] = 3.0
     axes = plots.sga_against_erm(frame).axes[0]
@@ -98,7 +91,7 @@ def test_the_paired_difference_has_its_sign():
 
 
 def test_bars_are_what_is_missing_to_the_optimum():
-    frame = measurements(claim_named("tighter-than-lp"), Scale.SMOKE)
+    frame = measurements(claim_named(CLAIMS, "tighter-than-lp"), Scale.SMOKE)
     frame.loc[frame["method"] == "HiGHS, LP", "value"] = 0.9
     frame.loc[frame["method"] == "lagrangian", "value"] = 0.99
     axes = plots.bound_bars(frame).axes[0]
@@ -108,7 +101,7 @@ def test_bars_are_what_is_missing_to_the_optimum():
 
 
 def test_what_lacks_to_the_own_optima_is_relative():
-    frame = measurements(claim_named("from-the-instance"), Scale.QUICK)
+    frame = measurements(claim_named(CLAIMS, "from-the-instance"), Scale.QUICK)
     frame.loc[frame["method"] == "own optimum", "value"] = 200.0
     frame.loc[frame["method"] == "contextual", "value"] = 199.0
     axes = plots.from_the_instance(frame).axes[0]
