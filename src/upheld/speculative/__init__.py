@@ -6,9 +6,26 @@ tokens in one forward; the model verifies them in one more, and the accepted pre
 
 from __future__ import annotations
 
+from upheld.speculative.assisted import assisted
+from upheld.speculative.batched import BatchedDecoder
+from upheld.speculative.checkpoints import load_published, save_published
 from upheld.speculative.configuration import DFlashConfig
+from upheld.speculative.costs import CostTable, calibrate
 from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.stats import SpecStats
+from upheld.speculative.trees import TreeDecoder
 
-__all__ = ["DFlashConfig", "DFlashDrafter", "SpecStats", "SpeculativeDecoder"]
+__all__ = [
+    "BatchedDecoder",
+    "CostTable",
+    "DFlashConfig",
+    "DFlashDrafter",
+    "SpecStats",
+    "SpeculativeDecoder",
+    "TreeDecoder",
+    "assisted",
+    "calibrate",
+    "load_published",
+    "save_published",
+]

@@ -50,6 +50,24 @@ class Ending:
     criteria: Sequence[Criterion] = ()
 
 
+@dataclass(frozen=True)
+class Cycle:
+    """What a cycle gave.
+
+    Parameters
+    ----------
+    tokens : (a + 1,) those that stand and the one after them
+    states : (1, a + 1, m D) the target's at the taps, of the positions it now holds
+    scores : (1, >= a + 1, V) row i is what token i was chosen by
+    """
+
+    tokens: Tensor
+    states: Tensor | None
+    scores: Tensor
+    draft_s: float
+    verify_s: float
+
+
 class SpeculativeDecoder:
     """Decodes with a drafter; the text is the target's own, whatever the drafter.
 
@@ -201,31 +219,51 @@ class SpeculativeDecoder:
             while not over:
                 block = length.current if length else self.block_size
                 size = min(block, ending.max_new_tokens - (ids.shape[1] - prompt.shape[1]))
-                clock = time.perf_counter()
-                draft = Draft(none)
-                if size > 1 and self.proposer is not None:
-                    draft = self.proposer.propose(ids, states, size - 1, sampling, generator)
-                drafted = time.perf_counter()
-                logits, states = reader.read(torch.cat([ids[:, -1:], draft.tokens], dim=1))
-                scores = sampling.rows(ids, draft.tokens, logits)
-                accepted, after = choose(draft, scores, sampling, self._verify, generator)
-                stands = int(accepted)
-                reader.forget(draft.tokens.shape[1] - stands)
-                states = None if states is None else states[:, : stands + 1]
-                ids = torch.cat([ids, draft.tokens[:, :stands], after[:, None]], dim=1)
-                emitted, over = cut(ids[0, -stands - 1 :], ids, prompt.shape[1], ending, scores)
+                done = self._cycle(reader, ids, states, size, sampling, generator)
+                states, stands = done.states, len(done.tokens) - 1
+                ids = torch.cat([ids, done.tokens[None]], dim=1)
+                emitted, over = cut(done.tokens, ids, prompt.shape[1], ending, done.scores)
                 stats.cycles += 1
-                stats.draft_s += drafted - clock
-                stats.verify_s += time.perf_counter() - drafted
+                stats.draft_s += done.draft_s
+                stats.verify_s += done.verify_s
                 if size == block and len(emitted) == stands + 1:
                     stats.acceptance_lengths.append(stands + 1)
-                    stats.drafted.append(draft.tokens.shape[1])
+                    stats.drafted.append(size - 1)
                     if length:
                         length.told(accepted=stands, drafted=size - 1)
                 yield emitted
             if self.proposer is not None:
                 block_logits = self.block_size * logits.shape[-1] * logits.element_size()
                 stats.peak_bytes = self.proposer.nbytes() + block_logits
+
+    def _cycle(
+        self,
+        reader: Reader,
+        ids: Tensor,
+        states: Tensor | None,
+        size: int,
+        sampling: Sampling,
+        generator: torch.Generator | None,
+    ) -> Cycle:
+        """Steps 1 to 3 for a block of `size`."""
+        clock = time.perf_counter()
+        draft = Draft(ids[:, :0])
+        if size > 1 and self.proposer is not None:
+            draft = self.proposer.propose(ids, states, size - 1, sampling, generator)
+        drafted = time.perf_counter()
+        logits, states = reader.read(torch.cat([ids[:, -1:], draft.tokens], dim=1))
+        scores = sampling.rows(ids, draft.tokens, logits)
+        accepted, after = choose(draft, scores, sampling, self._verify, generator)
+        # The one place where a device is waited for.
+        stands = int(accepted)
+        reader.forget(draft.tokens.shape[1] - stands)
+        return Cycle(
+            tokens=torch.cat([draft.tokens[0, :stands], after]),
+            states=None if states is None else states[:, : stands + 1],
+            scores=scores,
+            draft_s=drafted - clock,
+            verify_s=time.perf_counter() - drafted,
+        )
 
 
 def choose(
