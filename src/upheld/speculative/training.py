@@ -27,6 +27,7 @@ from transformers import PreTrainedModel
 from upheld.speculative.blocks import Blocks, block_states, draw_anchors, loss_weights
 from upheld.speculative.drafter import DFlashDrafter, embedding_of, head_of
 from upheld.speculative.features import CachedFeatures, Features, OnlineFeatures
+from upheld.speculative.heads import Head
 from upheld.speculative.responses import Response
 from upheld.storage import whole_file
 
@@ -391,10 +392,8 @@ class DrafterTrainer:
 
     def _choose_vocabulary(self) -> None:
         module = self.module
-        if isinstance(module, DFlashDrafter) and module.config.draft_vocab_size is not None:
-            module.use_vocabulary(
-                draft_vocabulary(self.training, module.config.draft_vocab_size, module.config.vocab_size)
-            )
+        if isinstance(module, DFlashDrafter | Head) and (size := module.config.draft_vocab_size) is not None:
+            module.use_vocabulary(draft_vocabulary(self.training, size, module.config.vocab_size))
 
     def _read_head(self) -> None:
         weight = head_of(self.target).weight.detach()
