@@ -1,0 +1,145 @@
+"""A task: labelled samples, what an answer is worth, and how a prompt is put together."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from upheld.context.metrics import Metric, label_set, metric_named
+
+TEMPLATE = "{context}\n\nText: {question}\nLabel:"
+SIGNATURE = "get_context(question: str) -> str"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One labelled case; `extras` holds whatever else its row had."""
+
+    id: str
+    question: str
+    target: str
+    extras: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Samples, metric, prompt template and interface signatures.
+
+    Parameters
+    ----------
+    samples : at least one
+    metric : name of a metric, see `upheld.context.metrics.METRICS`
+    template : of the consumer's prompt, with the slots ``{context}`` and ``{question}``
+    signatures : interfaces that a context offers
+    text : what the task is, for agents that read
+
+    Raises
+    ------
+    ValueError
+        If there are no samples, two bear one id, the template lacks a slot, or the metric is unknown.
+
+    Examples
+    --------
+    >>> Task([Sample("0", "chest pain", "cardiology")]).prompt("", "headache")
+    'Text: headache\\nLabel:'
+    """
+
+    samples: Sequence[Sample]
+    metric: str = "accuracy"
+    template: str = TEMPLATE
+    signatures: tuple[str, ...] = (SIGNATURE,)
+    text: str = "Give the label of a text."
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a task needs at least one sample; the list is empty")
+        metric_named(self.metric)
+        for slot in ("{context}", "{question}"):
+            if slot not in self.template:
+                raise ValueError(f"the template has no {slot}; put it where the {slot[1:-1]} belongs")
+        if len({sample.id for sample in self.samples}) < len(self.samples):
+            raise ValueError("two samples bear the same id; give each its own, or leave ids out")
+
+    @property
+    def scoring(self) -> Metric:
+        return metric_named(self.metric)
+
+    def labels(self) -> tuple[str, ...]:
+        """All labels of the samples, sorted; ties between labels are broken in this order."""
+        many = self.scoring.multilabel
+        found = (label_set(sample.target) if many else [sample.target] for sample in self.samples)
+        return tuple(sorted({label for labels in found for label in labels}))
+
+    def prompt(self, context: str, question: str) -> str:
+        """The consumer's prompt; without a context, the plain prompt."""
+        before, after = self.template.split("{context}", 1)
+        whole = before + context + after if context else (before + after.lstrip("\n"))
+        return whole.replace("{question}", question)
+
+    @classmethod
+    def from_jsonl(
+        cls, path: str | Path, *, question: str = "question", target: str = "target", **options: Any
+    ) -> Task:
+        """A task from JSON lines; ``ground_truth`` is understood as the target, and a field ``context`` is kept in `extras`.
+
+        Raises
+        ------
+        ValueError
+            If a line is no JSON object, or a field is missing or empty: the message names the line and the field.
+        """
+        rows = []
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as wrong:
+                raise ValueError(f"{path}, line {number} is not JSON ({wrong.msg}); write one object a line") from wrong
+            rows.append((number, row))
+        return cls(samples(rows, path, question, target), **options)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, question: str = "question", target: str = "target", **options: Any) -> Task:
+        """A task from a table with a header. Raises ValueError as `from_jsonl` does."""
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            return cls(samples(list(enumerate(csv.DictReader(file), 2)), path, question, target), **options)
+
+    @classmethod
+    def read(cls, path: str | Path, **fields: Any) -> Task:
+        """A task from a file, by its ending: .jsonl, .csv, or .json with a list of objects."""
+        path = Path(path)
+        if path.suffix == ".csv":
+            return cls.from_csv(path, **fields)
+        if path.suffix == ".jsonl":
+            return cls.from_jsonl(path, **fields)
+        raise ValueError(f"{path} is neither .jsonl nor .csv; convert it to one of them")
+
+
+def samples(rows: Sequence[tuple[int, Any]], path: str | Path, question: str, target: str) -> list[Sample]:
+    """Samples of numbered rows."""
+    made = []
+    for number, row in rows:
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{path}, line {number} holds no object with fields; write {{{question!r}: ..., {target!r}: ...}}"
+            )
+        named = target if target in row or target != "target" else "ground_truth"
+        for field_name in (question, named):
+            if not str(row.get(field_name) if row.get(field_name) is not None else "").strip():
+                raise ValueError(
+                    f"{path}, line {number} has no {field_name!r}; it has {', '.join(map(str, row))}: name the right "
+                    "field with --question-field or --target-field, or fill it in"
+                )
+        extras = {key: value for key, value in row.items() if key not in (question, named, "id")}
+        made.append(Sample(str(row.get("id", number)), str(row[question]), str(row[named]), extras))
+    return made
+
+
+def overlap(train: Sequence[Sample], test: Sequence[Sample]) -> list[str]:
+    """Ids of test samples whose question stands in the training samples too, white space and case aside."""
+    seen = {" ".join(sample.question.lower().split()) for sample in train}
+    return [sample.id for sample in test if " ".join(sample.question.lower().split()) in seen]

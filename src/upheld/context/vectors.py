@@ -1,0 +1,56 @@
+"""Unit vectors of texts, each embedded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from upheld.llm import Embedder
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+"""From n texts to (n, d) unit rows."""
+
+
+class Vectors:
+    """An embedder that is asked for a text once; an instance is an `Embed`.
+
+    Examples
+    --------
+    >>> Vectors(embedder("minilm"))(["a", "b", "a"]).shape                     # doctest: +SKIP
+    (3, 384)
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.id = embedder.id
+        self._places: dict[str, int] = {}
+        self._rows = np.empty((0, 0), dtype=np.float32)
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if missing := [text for text in dict.fromkeys(texts) if text not in self._places]:
+            self._add(missing)
+        return self._rows[[self._places[text] for text in texts]]
+
+    def _add(self, missing: Sequence[str]) -> None:
+        rows = self.embedder.embed(missing)
+        rows = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+        n = len(self._places)
+        if n + len(rows) > len(self._rows):  # doubled, so that adding is linear over all
+            grown = np.empty((max(2 * n, n + len(rows)), rows.shape[1]), dtype=np.float32)
+            grown[:n] = self._rows[:n]
+            self._rows = grown
+        self._rows[n : n + len(rows)] = rows
+        self._places.update(zip(missing, range(n, n + len(rows)), strict=True))
+
+
+def minilm(cache: Path | None = None) -> Vectors:
+    """all-MiniLM-L6-v2; with a file, vectors outlive the process."""
+    from upheld.llm import CachedEmbedder, embedder
+
+    model = embedder("minilm")
+    return Vectors(CachedEmbedder(model, cache) if cache else model)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from upheld.context import Sample, Task
+from upheld.context.task import overlap
+
+
+def test_reads_json_lines_and_the_reference_format(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(
+        '{"id": 7, "question": "a b", "context": "", "ground_truth": "x", "page": 3}\n\n{"question": "c", "target": "y"}\n'
+    )
+    samples = Task.from_jsonl(path).samples
+    assert [(one.id, one.question, one.target) for one in samples] == [("7", "a b", "x"), ("3", "c", "y")]
+    assert samples[0].extras["page"] == 3
+
+
+def test_reads_a_table(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text('text,tag\n"a, b",x\nc,y\n')
+    assert [one.question for one in Task.read(path, question="text", target="tag").samples] == ["a, b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{not json", "line 1 is not JSON"),
+        ('{"question": "a", "target": "b"}\n{"question": "a"}', "line 2 has no 'ground_truth'"),
+        ('{"question": " ", "target": "b"}', "line 1 has no 'question'"),
+        ("[1]", "line 1 holds no object"),
+        ("", "needs at least one sample"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path, content, message):
+    (tmp_path / "t.jsonl").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Task.from_jsonl(tmp_path / "t.jsonl")
+
+
+def test_an_empty_context_leaves_the_plain_prompt():
+    task = Task([Sample("0", "q", "t")])
+    assert task.prompt("", "q") == "Text: q\nLabel:"
+    assert task.prompt("C", "q") == "C\n\nText: q\nLabel:"
+
+
+def test_labels_of_several():
+    assert Task([Sample("0", "q", "b; a"), Sample("1", "q", "c")], "micro-f1").labels() == ("a", "b", "c")
+
+
+def test_overlap_sees_through_case_and_space():
+    assert overlap([Sample("0", "One  Two", "t")], [Sample("9", "one two", "t"), Sample("8", "one", "t")]) == ["9"]
+
+
+def test_a_template_needs_its_slots():
+    with pytest.raises(ValueError, match=r"has no \{context\}"):
+        Task([Sample("0", "q", "t")], template="{question}")
