@@ -51,17 +51,19 @@ def bare(
 
 def overhead() -> None:
     print("time of a run over that of its network evaluations")
-    for name, net, shape in (
-        ("MLP, 64 numbers", TimeMLP(64, width=512), (64,)),
-        ("U-Net, 1 x 16 x 16", SmallUNet(1, widths=(16, 32)), (1, 16, 16)),
+    for name, net, shape, groups in (
+        ("MLP, 64 numbers", TimeMLP(64, width=512), (64,), 64),
+        ("U-Net, 1 x 16 x 16", SmallUNet(1, widths=(16, 32)), (1, 16, 16), GROUPS),
     ):
         net.requires_grad_(False)
         classifier = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(torch.Size(shape).numel(), 10))
-        flow, x = flow_of(net, classifier, chunk=256), torch.randn(GROUPS * K, *shape)
+        flow, x = flow_of(net, classifier, chunk=groups * K), torch.randn(groups * K, *shape)
         asked = flow.evaluations()
-        ours = min(seconds(lambda flow=flow, shape=shape: flow.sample(GROUPS, shape=shape)) for _ in range(3))
+        ours = min(
+            seconds(lambda flow=flow, shape=shape, groups=groups: flow.sample(groups, shape=shape)) for _ in range(3)
+        )
         theirs = min(
-            seconds(lambda net=net, x=x, c=classifier, a=asked: bare(net, x, a["forward"], a["backward"], c, 256))
+            seconds(lambda net=net, x=x, c=classifier, a=asked: bare(net, x, a["forward"], a["backward"], c, len(x)))
             for _ in range(3)
         )
         print(f"  {name:24}{ours:8.2f} s{theirs:8.2f} s   ratio {ours / theirs:.2f}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -117,19 +118,12 @@ def _slope(of: Coefficient) -> Coefficient:
 
 def linear() -> AffinePath:
     """x_t = t x_1 + (1 - t) x_0: rectified flow, Stable Diffusion 3, Flux."""
-    return AffinePath("linear", lambda t: t, lambda t: 1 - t, torch.ones_like, lambda t: -torch.ones_like(t))
+    return AffinePath("linear", _same, _rest, torch.ones_like, _minus_one)
 
 
 def cosine() -> AffinePath:
     """alpha = sin(pi t/2), sigma = cos(pi t/2): variance-preserving, and alpha' never vanishes before the end."""
-    half = math.pi / 2
-    return AffinePath(
-        "cosine",
-        lambda t: torch.sin(half * t),
-        lambda t: torch.cos(half * t),
-        lambda t: half * torch.cos(half * t),
-        lambda t: -half * torch.sin(half * t),
-    )
+    return AffinePath("cosine", _sine, _cosine, _sine_slope, _cosine_slope)
 
 
 def variance_preserving(beta_min: float = 0.1, beta_max: float = 20.0) -> AffinePath:
@@ -137,15 +131,48 @@ def variance_preserving(beta_min: float = 0.1, beta_max: float = 20.0) -> Affine
 
     At t = 0 a little of the data is left, alpha = exp(-(a + b)/4), which is 0.0066 for the usual constants.
     """
-
-    def alpha(t: Tensor) -> Tensor:
-        s = 1 - t
-        return torch.exp(-(s**2) * (beta_max - beta_min) / 4 - s * beta_min / 2)
-
-    def sigma(t: Tensor) -> Tensor:
-        return torch.sqrt(-torch.expm1(2 * torch.log(alpha(t))))
-
+    alpha, sigma = (partial(of, beta_min=beta_min, beta_max=beta_max) for of in (_kept, _lost))
     return AffinePath("vp", alpha, sigma)
+
+
+# functions of the module, so that a path can be sent to another process
+
+
+def _same(t: Tensor) -> Tensor:
+    return t
+
+
+def _rest(t: Tensor) -> Tensor:
+    return 1 - t
+
+
+def _minus_one(t: Tensor) -> Tensor:
+    return -torch.ones_like(t)
+
+
+def _sine(t: Tensor) -> Tensor:
+    return torch.sin(math.pi / 2 * t)
+
+
+def _cosine(t: Tensor) -> Tensor:
+    return torch.cos(math.pi / 2 * t)
+
+
+def _sine_slope(t: Tensor) -> Tensor:
+    return math.pi / 2 * torch.cos(math.pi / 2 * t)
+
+
+def _cosine_slope(t: Tensor) -> Tensor:
+    return -math.pi / 2 * torch.sin(math.pi / 2 * t)
+
+
+def _kept(t: Tensor, beta_min: float, beta_max: float) -> Tensor:
+    s = 1 - t
+    return torch.exp(-(s**2) * (beta_max - beta_min) / 4 - s * beta_min / 2)
+
+
+def _lost(t: Tensor, beta_min: float, beta_max: float) -> Tensor:
+    return torch.sqrt(-torch.expm1(2 * torch.log(_kept(t, beta_min, beta_max))))
 
 
 PATHS = {"linear": linear, "cosine": cosine, "vp": variance_preserving}

@@ -42,6 +42,7 @@ PLACES = {
     "from_flow_matching": "velocity",
     "from_torchcfm": "velocity",
     "mixture_benchmark": "mixture",
+    "sample_sharded": "sharded",
 }
 """Where each of them is; imported when first asked for, since torch comes with them."""
 

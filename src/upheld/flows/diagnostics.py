@@ -71,8 +71,8 @@ def _warnings(found: Diagnosis, count: int) -> list[str]:
     checks = [
         (
             found.pareto_k > HEAVY,
-            f"the terminal weights have a heavy tail (Pareto k = {found.pareto_k:.2f} > {HEAVY}): the look-ahead is over-confident; take "
-            "lookahead='calibrated', a later window, or more particles",
+            f"the terminal weights have a heavy tail (Pareto k = {found.pareto_k:.2f} > {HEAVY}): the look-ahead is over-confident or the "
+            "guidance too strong; take a calibrated look-ahead, less guidance, or more particles",
         ),
         (
             abs(found.halves_apart) > 3,

@@ -20,10 +20,12 @@ PILOT_PARTICLES = 128
 HALF = 0.5
 HALVINGS = 30
 LEAST_BETA = 1e-6
+EARLIEST = 1 / 16  # nearer to the noise, steps of the memoryless schedule are too long: eta^2 grows as 2/t
 
 
 def adaptive_window(flow: TargetedFlow, shape: tuple[int, ...], seed: int = 0) -> Window:
-    """From the first time at which the predicted effective sample size of a pilot group falls below one half, to the preset's end.
+    """From the first time, not before 1/16, at which the predicted effective sample size of a pilot group falls below one half, to the
+    preset's end.
 
     The pilot follows the plain flow and asks at every time of the grid what the look-ahead would make of it.
 
@@ -43,6 +45,8 @@ def adaptive_window(flow: TargetedFlow, shape: tuple[int, ...], seed: int = 0) -
         x = streams.start()
         for k in range(1, end):
             x = run.flow_between(x, None, k - 1, k, lambda progress: None)
+            if float(run.times[k]) < EARLIEST:
+                continue
             log_g = run.look_ahead(x, k, streams)[1]
             if float(effective_sample_size(log_g)) < HALF * PILOT_PARTICLES:
                 return float(run.times[k]), float(run.times[end])

@@ -1,6 +1,6 @@
 """Pictures: samples, how particles fared, and what was measured for each claim.
 
-Colours are Okabe and Ito's, which colour-blind readers tell apart; TFTF is blue throughout, others differ by mark or place as well.
+TFTF is blue throughout; others differ by mark or place as well.
 """
 
 from __future__ import annotations
@@ -13,26 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from upheld.report.drawing import BLUE, GREEN, PINK, QUIET, RED, figure, legend_above
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-INK, QUIET, FAINT = "#1c1c1a", "#6b6b66", "#dddcd5"
 MARKS = "osD^vP*X<>"
 OURS = "TFTF"
 MOST_PICTURES = 64
-
-
-def figure(width: float = 4.8, height: float = 3.2, **panels: Any) -> tuple[Figure, Any]:
-    """An empty figure of this size in inches, and its axes."""
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=(width, height), layout="constrained")
-    axes = made.subplots(**panels)
-    for one in np.atleast_1d(axes).ravel():
-        one.spines[["top", "right"]].set_visible(False)
-        one.tick_params(labelsize=8, colors=INK)
-    return made, axes
 
 
 def sample_grid(samples: Any) -> Figure:
@@ -71,22 +59,17 @@ def sample_grid(samples: Any) -> Figure:
 
 
 def ess_over_time(trace: Mapping[str, Sequence[float]], particles: int) -> Figure:
-    """Mean effective sample size along the flow, and the share of groups resampled at each step."""
-    made, axes = figure()
-    axes.plot(trace["time"], trace["mean"], color=BLUE, marker="o", markersize=2.5, linewidth=1.2)
-    axes.vlines(
-        trace["time"],
-        0,
-        particles * np.asarray(trace["resampled"]),
-        color=ORANGE,
-        linewidth=1.5,
-        label="groups resampled (share)",
-    )
-    axes.axhline(particles, color=QUIET, linewidth=0.8, linestyle=":")
-    axes.set_ylim(0, 1.08 * particles)
-    axes.set_xlabel("time of the flow (0 noise, 1 data)", fontsize=9)
-    axes.set_ylabel(f"effective particles of {particles}", fontsize=9)
-    axes.legend(fontsize=8, frameon=False)
+    """Mean effective sample size along the flow, and below it the share of groups resampled at each step."""
+    made, (above, below) = figure(4.8, 3.8, nrows=2, sharex=True, height_ratios=[3, 1])
+    above.plot(trace["time"], trace["mean"], color=BLUE, marker="o", markersize=2.5, linewidth=1.2)
+    above.axhline(particles, color=QUIET, linewidth=0.8, linestyle=":")
+    above.set_ylim(0, 1.08 * particles)
+    above.set_ylabel(f"effective of {particles}", fontsize=9)
+    below.vlines(trace["time"], 0, 100 * np.asarray(trace["resampled"]), color=RED, linewidth=1.5)
+    below.set_ylim(0, 105)
+    below.set_ylabel("resampled, %", fontsize=9)
+    below.set_xlabel("time of the flow (0 noise, 1 data)", fontsize=9)
+    made.align_ylabels()
     return made
 
 
@@ -117,7 +100,7 @@ def against(frame: pd.DataFrame, x: str, metric: str, labels: tuple[str, str]) -
         axes.plot(
             means.index,
             means.to_numpy(),
-            color=(BLUE, ORANGE, GREEN, PURPLE)[place % 4],
+            color=(BLUE, RED, GREEN, PINK)[place % 4],
             marker=MARKS[place],
             label=str(name),
         )
@@ -125,7 +108,7 @@ def against(frame: pd.DataFrame, x: str, metric: str, labels: tuple[str, str]) -
     axes.set_yscale("log")
     axes.set_xlabel(labels[0], fontsize=9)
     axes.set_ylabel(labels[1], fontsize=9)
-    axes.legend(fontsize=8, frameon=False)
+    legend_above(made, axes)
     return made
 
 
@@ -166,5 +149,20 @@ PICTURES: dict[str, Callable[..., Figure]] = {
         by_method, metric="guide above judge", label="guide's accuracy − judge's accuracy"
     ),
     "flows.text-to-image": partial(by_method, metric="caption found again", label="share of captions found again"),
+    "flows.text-to-image-trained": partial(
+        by_method, metric="caption found again", label="share of captions found again"
+    ),
+    "flows.flat-memory": partial(
+        against,
+        x="K",
+        metric="peak beyond the particles, over a chunk's",
+        labels=("particles K", "peak memory / a chunk's"),
+    ),
+    "flows.beats-rivals-pictures": partial(
+        by_method, metric="FD-judge", label="distance in the judge's features", log=True
+    ),
+    "flows.guide-not-fooled-pictures": partial(
+        by_method, metric="guide above judge", label="guide's accuracy − judge's accuracy"
+    ),
     "flows.linear-cost": partial(against, x="K", metric="seconds", labels=("particles K", "processor seconds")),
 }

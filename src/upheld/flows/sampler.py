@@ -43,7 +43,7 @@ from upheld.flows.lookahead import (
     wants_draws,
 )
 from upheld.flows.memory import particles_that_fit
-from upheld.flows.samples import FlowSamples
+from upheld.flows.samples import FlowSamples, pooled_log_weights
 from upheld.flows.smc import draw_one, effective_sample_size, log_mean_exp, normalised, resampler
 from upheld.flows.streams import GroupStreams
 from upheld.flows.velocity import FlowField, check_parametrization, flow_field
@@ -171,11 +171,28 @@ class TargetedFlow:
         ValueError
             If an option is none, the likelihood or the velocity is not what it should be, or all particles of a group have likelihood 0.
         """
+        return self.sample_groups(self.seeds(n, mode, generator), shape=shape, mode=mode, callback=callback)
+
+    def seeds(self, n: int, mode: str, generator: torch.Generator | None = None) -> list[int]:
+        """A seed for every group that n samples need.
+
+        Raises
+        ------
+        ValueError
+            If there is no such mode, or nothing to sample.
+        """
         if mode not in ("nested", "pooled") or n < 1:
             raise ValueError(f"{n} samples in mode {mode!r}; take at least 1, nested or pooled")
+        count = int(self._preset("n_particles", self.n_particles))
+        groups = n if mode == "nested" else math.ceil(n / max(count, 1))
+        return [int(seed) for seed in torch.randint(2**61, (groups,), generator=generator)]
+
+    def sample_groups(
+        self, seeds: list[int], *, shape: tuple[int, ...], mode: str = "nested",
+        callback: Callable[[Progress], None] | None = None,
+    ) -> FlowSamples:  # fmt: skip
+        """The groups of these seeds, each independent of the others; see `sample`."""
         plan = (self.piloted(shape) if self.window == "adaptive" else self).planned(shape)
-        groups = n if mode == "nested" else math.ceil(n / plan.count)
-        seeds = torch.randint(2**61, (groups,), generator=generator).tolist()
         return plan.run(seeds, mode, callback)
 
     def refined(self) -> TargetedFlow:
@@ -441,7 +458,7 @@ class Run:
             log_weights = torch.full((len(chosen),), -math.log(len(chosen)), dtype=torch.float64)
         else:
             samples = x
-            log_weights = (torch.log_softmax(log_z, 0)[:, None] + torch.log_softmax(log_w, 1)).flatten()
+            log_weights = pooled_log_weights(log_z, log_w)
         return FlowSamples(
             samples, log_weights, mode, particles, log_w, log_z, torch.stack(trace.ess), torch.tensor(trace.times),
             torch.stack(trace.resampled), cloud.ancestors, ratio, self.decided.evaluations(self.of.ode),

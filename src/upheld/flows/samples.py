@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,6 +11,11 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from upheld.flows.smc import log_mean_exp, normalised
+
+
+def pooled_log_weights(log_z: Tensor, log_w: Tensor) -> Tensor:
+    """Of particle i of group m, proportional to Z_m w_mi, normalised over all: from (M,) and (M, K) to (M K,)."""
+    return (torch.log_softmax(log_z, 0)[:, None] + torch.log_softmax(log_w, 1)).flatten()
 
 
 @dataclass
@@ -48,6 +53,32 @@ class FlowSamples:
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    @classmethod
+    def joined(cls, parts: Sequence[FlowSamples]) -> FlowSamples:
+        """Groups of one flow that ran apart, in the order given, as if they had run together."""
+        first = parts[0]
+        by_group = (
+            "samples",
+            "particles",
+            "particle_log_weights",
+            "group_log_evidence",
+            "ancestors",
+            "terminal_log_ratio",
+        )
+        found: dict[str, Tensor] = {name: torch.cat([getattr(part, name) for part in parts]) for name in by_group}
+        for name in ("ess_trace", "resampled_at"):
+            found[name] = torch.cat([getattr(part, name) for part in parts], 1)
+        log_weights = pooled_log_weights(found["group_log_evidence"], found["particle_log_weights"])
+        if first.mode == "nested":
+            log_weights = torch.full((len(found["samples"]),), -math.log(len(found["samples"])), dtype=torch.float64)
+        return cls(
+            **found,
+            log_weights=log_weights,
+            mode=first.mode,
+            stage_times=first.stage_times,
+            evaluations=first.evaluations,
+        )
 
     @property
     def log_evidence(self) -> float:

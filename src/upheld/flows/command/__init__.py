@@ -67,9 +67,13 @@ def run(
     lookahead: Annotated[
         str,
         typer.Option(
-            "--lookahead", help="point, calibrated (for what x_1 may still become), or auto: point for classifiers."
+            "--lookahead", help="point; calibrated: softened while x_1 is uncertain, by --kappa; auto is point."
         ),
     ] = "auto",
+    kappa: Annotated[
+        float | None,
+        typer.Option("--kappa", min=0, help="With --lookahead calibrated: logits are divided by 1 + kappa r^2/c."),
+    ] = None,
     ladder: Annotated[
         bool,
         typer.Option("--ladder", help="Let the condition in gradually, by a ladder of exponents that a pilot finds."),

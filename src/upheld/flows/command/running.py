@@ -18,7 +18,7 @@ from upheld.flows.command.loading import load_flow, load_module
 from upheld.flows.command.terminal import show
 from upheld.flows.diagnostics import Diagnosis, diagnose
 from upheld.flows.likelihoods import ClassifierLikelihood, Decoded, Likelihood
-from upheld.flows.lookahead import TemperedLookAhead
+from upheld.flows.lookahead import CalibratedLookAhead, TemperedLookAhead
 from upheld.flows.rivals import BestOf, FlowChef, Particles, Rival, at_cost
 from upheld.flows.sampler import Progress, TargetedFlow
 from upheld.flows.samples import FlowSamples
@@ -48,6 +48,7 @@ class Options:
     guidance: float | None
     window: str
     lookahead: str
+    kappa: float | None
     ladder: bool
     noise: float
     temperature: float
@@ -168,6 +169,17 @@ def _flow(options: Options, field: FlowField, likelihood: Likelihood, shape: tup
         field, likelihood, path=options.path, n_steps=options.steps, n_particles=options.particles, preset=options.preset,
         window=options.stretch(), lookahead=options.lookahead, noise=options.noise, **further,
     )  # fmt: skip
+    if (options.lookahead == "calibrated") != bool(options.kappa):
+        raise ValueError(
+            "--lookahead calibrated softens a classifier by --kappa, and only with one above 0; give both, or neither"
+        )
+    if options.kappa:
+        flow = replace(
+            flow,
+            lookahead=CalibratedLookAhead(
+                replace(flow, window="auto", lookahead="point").planned(shape).data_variance(), options.kappa
+            ),
+        )
     if flow.window == "adaptive":
         flow = flow.piloted(shape)
     if options.ladder:
