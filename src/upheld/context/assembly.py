@@ -98,7 +98,8 @@ def similarities(questions: Sequence[str], store: Sequence[Row], retrieve: str, 
     if retrieve in ("lexical", "hybrid"):
         scores += lexical(questions, texts)
     if retrieve != "lexical":
-        scores += embed([" ".join(question.split()) for question in questions]) @ embed(texts).T
+        asked = np.asarray(embed([" ".join(question.split()) for question in questions]), dtype=np.float32)
+        scores += asked @ np.asarray(embed(texts), dtype=np.float32).T
     return scores
 
 

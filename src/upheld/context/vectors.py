@@ -42,7 +42,8 @@ class Vectors:
         n = len(self._places)
         if n + len(rows) > len(self._rows):  # doubled, so that adding is linear over all
             grown = np.empty((max(2 * n, n + len(rows)), rows.shape[1]), dtype=np.float32)
-            grown[:n] = self._rows[:n]
+            if n:
+                grown[:n] = self._rows[:n]
             self._rows = grown
         self._rows[n : n + len(rows)] = rows
         self._places.update(zip(missing, range(n, n + len(rows)), strict=True))

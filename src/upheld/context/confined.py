@@ -1,0 +1,56 @@
+"""Operators that somebody else wrote, run in the sandbox: one call for a list of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from upheld.context.folder import Made
+from upheld.context.vectors import Embed
+from upheld.sandbox import Limits, Sandbox
+
+SECONDS = 2.0
+
+
+class InSandbox:
+    """Runs ``get_context`` of a folder; what fails gives an empty context with its reason.
+
+    Parameters
+    ----------
+    allow_weak : go on where this machine can only limit resources
+
+    Raises
+    ------
+    upheld.sandbox.SandboxRefused
+        At the first call, where the machine cannot confine a program and `allow_weak` is false.
+    """
+
+    def __init__(self, *, allow_weak: bool = False) -> None:
+        self.sandbox = Sandbox(limits=Limits(seconds=SECONDS), preload=["numpy"], allow_weak=allow_weak)
+
+    def __call__(self, root: Path, questions: Sequence[str], embed: Embed) -> list[Made]:
+        program = (root / "interfaces" / "get_context.py").read_text(encoding="utf-8")
+        done = self.sandbox.call(
+            program, "get_context", [[question] for question in questions], keywords={"root": str(root.resolve())},
+            callbacks={"embed": lambda texts: embed(checked(texts))}, read=[root.resolve()],
+        )  # fmt: skip
+        return [made(one.value, one.error) for one in done.outcomes]
+
+    def close(self) -> None:
+        self.sandbox.close()
+
+
+def checked(texts: Any) -> list[str]:
+    """What a program asks to have embedded. Raises TypeError unless it is a list of texts."""
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise TypeError("embed takes a list of at least one text")
+    return texts
+
+
+def made(value: object, error: str | None) -> Made:
+    if error is not None:
+        return Made("", 0, f"get_context failed: {error}")
+    if not isinstance(value, str):
+        return Made("", 0, f"get_context returned {type(value).__name__} instead of text; return a str")
+    return Made(value, 0)
