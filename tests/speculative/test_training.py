@@ -219,7 +219,7 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tiny, tmp_path):
 def test_it_stops_when_held_out_length_is_flat_and_says_so(tiny):
     report = trainer(tiny, drafter_of(tiny), responses(12), lr=1e-12, epochs=30, evaluations=30, patience=3).fit()
     assert report.stopped == "flat"
-    assert report.steps < 30
+    assert 45 <= report.steps <= 54  # of 180: a quarter is too early to say
 
 
 def test_it_stops_when_the_time_is_over_and_says_so(tiny):

@@ -43,6 +43,9 @@ CLIP = 1.0
 CHUNK = 2048
 """Rows of logits at once."""
 
+YOUTH = 0.25
+"""The part of the training before which nothing is called flat."""
+
 PACE = 0.5
 """The power of the prefix's probability in the weights of "dpace"."""
 
@@ -192,6 +195,8 @@ class DrafterTrainer:
     held_out : responses to judge by; None parts them off the data by group
     anchors_at : "random", or "grid" for the ablation
     batch : responses a step
+    max_tokens : what of a response is used
+    autocast : number format of the drafter's matrix products in training, bfloat16 where the hardware has it; None: its own
     folder : of checkpoints and cached states; a run that was interrupted goes on from there. None keeps nothing
     seconds : processor seconds of all runs together after which training stops
     patience : evaluations without a longer accepted length after which it is called flat
@@ -222,6 +227,7 @@ class DrafterTrainer:
         anchors_at: Literal["random", "grid"] = "random",
         batch: int = 2,
         max_tokens: int = 3072,
+        autocast: torch.dtype | None = None,
         folder: Path | None = None,
         seconds: float = math.inf,
         patience: int = 4,
@@ -254,7 +260,7 @@ class DrafterTrainer:
         self.drafter: Trainable = BlockTrainable(drafter) if isinstance(drafter, DFlashDrafter) else drafter
         self.epochs, self.lr, self.anchors, self.loss, self.weighting = epochs, lr, anchors, loss, weighting
         self.anchors_at, self.batch, self.folder, self.seconds = anchors_at, batch, folder, seconds
-        self.patience, self.seed, self.told = patience, seed, told
+        self.patience, self.seed, self.told, self.autocast = patience, seed, told, autocast
         self.steps = epochs * math.ceil(len(self.training) / batch)
         self.every = max(1, self.steps // evaluations)
         self.weights = loss_weights(self.drafter.block_size, gamma).to(target.device)
@@ -283,18 +289,16 @@ class DrafterTrainer:
         self._read_head()
         report.coverage = coverage(self.held_out, self.ids)
         started, before = time.process_time(), report.seconds
-        report.stopped = "epochs"
         if not report.evaluations:
             report.evaluations.append(self.evaluate(0))
             best = self._weights()
-        while report.steps < self.steps:
+        while (ended := self._ended(report)) is None:
             share = max(report.steps / self.steps, report.seconds / self.seconds)
             for group in optimiser.param_groups:
                 group["lr"] = self.lr * schedule(share)
             self._step(report, optimiser, trained)
             report.seconds = before + time.process_time() - started
-            over = report.seconds >= self.seconds
-            if report.steps % self.every == 0 or over or report.steps == self.steps:
+            if report.steps % self.every == 0 or report.steps == self.steps or report.seconds >= self.seconds:
                 longest = max(evaluation.accepted_length for evaluation in report.evaluations)
                 report.evaluations.append(self.evaluate(report.steps))
                 if report.accepted_length >= longest:
@@ -302,9 +306,7 @@ class DrafterTrainer:
                 self._save(report, optimiser, best)
                 if self.told:
                     self.told(report)
-                if over or self._flat(report):
-                    report.stopped = "budget" if over else "flat"
-                    break
+        report.stopped = ended
         self.module.load_state_dict(best)
         kept = max(report.evaluations, key=lambda evaluation: (evaluation.accepted_length, evaluation.step))
         if kept is not report.evaluations[-1]:
@@ -318,7 +320,8 @@ class DrafterTrainer:
         placed = [draw_anchors(r, self.anchors, rng, block_size=size, at=self.anchors_at) for r in responses]
         blocks = Blocks.of(responses, placed, size).to(self.target.device)
         taps = nn.utils.rnn.pad_sequence([rows.to(self.dtype) for rows in self.features.of(numbers)], batch_first=True)
-        states = self.drafter.states(embedding_of(self.target), blocks, taps)
+        with torch.autocast(taps.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+            states = self.drafter.states(embedding_of(self.target), blocks, taps)
         rows = self.row_of[blocks.labels]
         counted = blocks.valid & (rows >= 0) if self.loss == "ce" else blocks.valid
         laws = self._target_laws(blocks, counted) if self.loss == "kl" else None
@@ -370,7 +373,9 @@ class DrafterTrainer:
         nats, sure, hit = [], [], []
         for start in range(0, len(states), CHUNK):
             part, right = states[start : start + CHUNK], rows[start : start + CHUNK]
-            logs = (part @ self.head.T).float().log_softmax(dim=-1)
+            with torch.autocast(part.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+                logits = part @ self.head.T
+            logs = logits.float().log_softmax(dim=-1)
             picked = logs.gather(1, right.clamp(min=0)[:, None])[:, 0]
             if laws is None:
                 nats.append(-picked)
@@ -411,9 +416,17 @@ class DrafterTrainer:
     def _response(self, number: int) -> Response:
         return self.training[number] if number < len(self.training) else self.held_out[number - len(self.training)]
 
-    def _flat(self, report: TrainReport) -> bool:
+    def _ended(self, report: TrainReport) -> Stop | None:
+        if report.steps >= self.steps:
+            return "epochs"
+        if report.seconds >= self.seconds:
+            return "budget"
+        # A drafter that has only begun stands at 1 for a while: that is no plateau.
+        young = max(report.steps / self.steps, report.seconds / self.seconds) < YOUTH
         lengths = [evaluation.accepted_length for evaluation in report.evaluations]
-        return len(lengths) > self.patience and max(lengths[-self.patience :]) <= max(lengths[: -self.patience])
+        if young or report.evaluations[-1].step != report.steps or len(lengths) <= self.patience:
+            return None
+        return "flat" if max(lengths[-self.patience :]) <= max(lengths[: -self.patience]) else None
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.module.state_dict().items()}

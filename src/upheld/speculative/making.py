@@ -1,0 +1,170 @@
+"""A drafter for a model in one call: regenerate, cache, fit, export, within a number of minutes.
+
+>>> made = make_drafter(target, tokenizer, training_set(), Path("mine"), minutes=60)          # doctest: +SKIP
+>>> made.report.accepted_length, made.path                                                     # doctest: +SKIP
+(1.84, PosixPath('mine/drafter'))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import PreTrainedModel
+
+from upheld.speculative.drafter import DFlashDrafter
+from upheld.speculative.prompts import Prompt
+from upheld.speculative.responses import Progress, Response, load_responses, regenerate
+from upheld.speculative.taps import target_digest
+from upheld.speculative.training import DrafterTrainer, TrainReport
+from upheld.storage import whole_file
+
+GENERATING = 0.5
+"""Share of the time that goes into responses: a pass over them costs about as much as writing them did."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A drafter that was made: where it lies, how its training went, and what it was made from."""
+
+    path: Path
+    report: TrainReport
+    provenance: dict[str, Any]
+
+
+def make_drafter(
+    target: PreTrainedModel,
+    tokenizer: Any,
+    prompts: Sequence[Prompt],
+    folder: Path,
+    *,
+    minutes: float,
+    held_out: Sequence[Prompt] | None = None,
+    epochs: int = 6,
+    anchors: int = 48,
+    lr: float = 1e-3,
+    batch: int = 2,
+    rows: int = 64,
+    max_new_tokens: int = 128,
+    autocast: torch.dtype | None = None,
+    seed: int = 0,
+    command: str = "make_drafter",
+    told: Callable[[Progress | TrainReport], None] | None = None,
+    **shape: Any,
+) -> Made:
+    """Let the target answer, train on what it said, write ``folder/drafter`` with a ``provenance.json``.
+
+    Called again with the same folder it goes on where it was stopped.
+
+    Parameters
+    ----------
+    target, tokenizer : on the device that is to do the work
+    prompts : to train on; the target's own answers are the data
+    minutes : of the whole; half of them for the answers at most
+    held_out : prompts to judge by; None parts a tenth of the groups off
+    command : what to note as having made it
+    shape : of `DFlashDrafter.from_target`
+
+    Raises
+    ------
+    ValueError
+        If the time is not enough for two groups of answers, or the folder is of another recipe.
+    """
+    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "rows": rows, "seed": seed, "told": told}
+    judged: list[Response] | None = None
+    if held_out is not None:
+        regenerate(target, tokenizer, held_out, folder / "held-out", **options)
+        judged = load_responses(folder / "held-out")
+    share = GENERATING * minutes
+    regenerate(
+        target, tokenizer, prompts, folder / "responses", minutes=share, part_seconds=min(60.0, 10 * share), **options
+    )
+    responses = load_responses(folder / "responses")
+    drafter = DFlashDrafter.from_target(target, seed=seed, **shape)
+    drafter.to(dtype=torch.float32)  # type: ignore[call-arg]
+    trainer = DrafterTrainer(
+        target, tokenizer, drafter, responses, epochs=epochs, lr=lr, anchors=anchors, batch=batch, features="cached", held_out=judged,
+        folder=folder / f"training-{len(responses)}", seconds=60 * (minutes - share), seed=seed, autocast=autocast, told=told,
+    )  # fmt: skip
+    report = trainer.fit()
+    return export(drafter, target, responses, report, folder / "drafter", command=command, seed=seed)
+
+
+def export(
+    drafter: DFlashDrafter,
+    target: PreTrainedModel,
+    responses: Sequence[Response],
+    report: TrainReport,
+    path: Path,
+    *,
+    command: str,
+    seed: int,
+) -> Made:
+    """Write a trained drafter in float16, whole or not at all, with what it was made from."""
+    beside = path.with_name(f".{path.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    drafter.to(dtype=torch.float16).save_pretrained(beside)  # type: ignore[call-arg]
+    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(beside.iterdir())}
+    provenance = {
+        "command": command,
+        "seed": seed,
+        "target_digest": target_digest(target),
+        "responses": len(responses),
+        "response_tokens": sum(len(response.tokens) - response.prompt_tokens for response in responses),
+        "responses_sha256": _digest(responses),
+        "steps": report.steps,
+        "gradient_tokens": report.gradient_tokens,
+        "training_cpu_seconds": round(report.seconds),
+        "stopped": report.stopped,
+        "held_out_loss": round(report.evaluations[-1].loss, 4),
+        "held_out_accepted_length": round(report.accepted_length, 4),
+        "held_out_position_accuracy": [round(value, 4) for value in report.position_accuracy],
+        "coverage": round(report.coverage, 4),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "sha256": hashes,
+    }
+    with whole_file(beside / "provenance.json") as file:
+        file.write(json.dumps(provenance, indent=1) + "\n")
+    shutil.rmtree(path, ignore_errors=True)
+    beside.rename(path)
+    drafter.to(dtype=torch.float32)  # type: ignore[call-arg]
+    return Made(path, report, provenance)
+
+
+def fast_format(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware multiplies it faster than float32, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+    flags = Path("/proc/cpuinfo")
+    known = flags.read_text(encoding="utf-8") if flags.is_file() else ""
+    return torch.bfloat16 if "avx512_bf16" in known or "amx_bf16" in known else torch.float32
+
+
+def minutes_given(minutes: float) -> float:
+    """
+    Raises
+    ------
+    ValueError
+        If it is no time at all.
+    """
+    if not minutes > 0 or math.isinf(minutes):
+        raise ValueError(
+            f"minutes must be a positive number, got {minutes}; a useful drafter takes an hour or more on a processor"
+        )
+    return minutes
+
+
+def _digest(responses: Sequence[Response]) -> str:
+    digest = hashlib.sha256()
+    for response in responses:
+        digest.update(response.tokens.tobytes())
+    return digest.hexdigest()

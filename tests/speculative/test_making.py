@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from upheld.speculative import DFlashDrafter
+from upheld.speculative.byteworld import MASK, ByteTokenizer, beginnings, byteworld
+from upheld.speculative.making import make_drafter, minutes_given
+from upheld.speculative.training import DrafterTrainer
+
+SHAPE = {"num_layers": 1, "block_size": 4, "init": "random", "draft_vocab_size": None, "mask_token_id": MASK}
+
+
+def make(folder, **options):
+    return make_drafter(
+        byteworld(), ByteTokenizer(), beginnings(12, seed=8, length=20), folder, epochs=1, anchors=4, batch=4,
+        rows=12, max_new_tokens=16, **{"minutes": 5} | options, **SHAPE,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("made"))
+
+
+def test_what_is_written_loads_and_is_described(made):
+    drafter = DFlashDrafter.from_pretrained(made.path)
+    assert drafter.config.block_size == 4
+    described = json.loads((made.path / "provenance.json").read_text())
+    for name, digest in described["sha256"].items():
+        assert hashlib.sha256((made.path / name).read_bytes()).hexdigest() == digest
+    assert described["responses"] == 24
+    assert 24 < described["response_tokens"] <= 24 * 16
+    assert described["held_out_accepted_length"] == pytest.approx(made.report.accepted_length, abs=1e-4)
+    assert described["stopped"] == made.report.stopped
+
+
+def test_the_weights_written_are_the_trained_ones(made):
+    drafter = DFlashDrafter.from_pretrained(made.path, dtype=torch.float32)
+    untrained = DFlashDrafter.from_target(byteworld(), **SHAPE)
+    assert not torch.allclose(drafter.fc.weight, untrained.fc.weight, atol=1e-3)
+
+
+def test_called_again_it_repeats_nothing_and_ends_the_same(made, monkeypatch):
+    def not_again(self, *_):
+        raise AssertionError("a step was made again")
+
+    monkeypatch.setattr(DrafterTrainer, "_step", not_again)
+    again = make(made.path.parent)
+    assert again.provenance["sha256"]["model.safetensors"] == made.provenance["sha256"]["model.safetensors"]
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
+def test_no_time_is_refused(minutes):
+    with pytest.raises(ValueError, match="minutes must be a positive number"):
+        minutes_given(minutes)
