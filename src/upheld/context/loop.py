@@ -27,7 +27,7 @@ from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
 from upheld.context.metrics import weighted_mean
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, train_figure, train_json
-from upheld.context.skill import Skill
+from upheld.context.skill import Genes, Skill
 from upheld.context.task import Sample, Task
 from upheld.context.vectors import Embed
 
@@ -229,4 +229,6 @@ def export(loop: Loop, history: History, out: Path) -> Path:
     home = Context(loop.folder / history.incumbent.folder / "context").copy(out)
     if (home.root / "data").exists():
         shutil.rmtree(home.root / "data")
+    if not home.operator.is_file():  # nothing beat the empty context: a folder that says nothing, and can be loaded
+        home.write([], Genes(budget=loop.settings.budget))
     return out

@@ -1,0 +1,93 @@
+"""The stream is scored before it is learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from context_samples import drawn, hashed
+
+from upheld.context import (
+    Context,
+    Genes,
+    Line,
+    ProgramBaseAgent,
+    ProgramMetaAgent,
+    RolloutCache,
+    Sample,
+    Task,
+    embedding_reader,
+)
+from upheld.context.online import OnlineLoop
+
+
+class Memoriser(ProgramBaseAgent):
+    """Writes down every answer; what it was not told it does not know."""
+
+    def apply(self, skill, context: Context, rollouts) -> Context:
+        known = context.lines()
+        context.write([*known, *(Line("case", one.target, one.question) for one in rollouts)], Genes(k=1, budget=10**6))
+        return context
+
+
+def stream(n: int = 60, seed: int = 0) -> list[Sample]:
+    """Nothing to learn but by heart: every text has words of its own, and a label drawn by chance."""
+    rng = np.random.default_rng(seed)
+    return [Sample(str(i), f"u{seed}x{i} v{seed}x{i}", "abc"[int(rng.integers(3))]) for i in range(n)]
+
+
+def loop(folder: Path, samples: list[Sample], base=None, **options) -> OnlineLoop:
+    task = Task(samples)
+    meta = ProgramMetaAgent(init="few-shot")
+    return OnlineLoop(
+        task,
+        embedding_reader(task, hashed),
+        meta,
+        base or ProgramBaseAgent(hashed),
+        hashed,
+        folder,
+        RolloutCache(),
+        **options,
+    )
+
+
+def test_a_memoriser_scores_at_base_level_prequentially_and_near_one_accumulated(tmp_path):
+    values: dict[str, list[float]] = {"prequential": [], "accumulated": []}
+    for seed in range(6):
+        for protocol in values:
+            online = loop(
+                tmp_path / f"{seed}{protocol}",
+                stream(seed=seed),
+                Memoriser(hashed),
+                protocol=protocol,
+                meta_every=0,
+                budget=10**6,
+            )
+            values[protocol].append(online.run(stream(seed=seed), 10))
+    assert np.mean(values["prequential"]) < 0.45  # of three labels
+    assert np.mean(values["accumulated"]) > 0.98
+
+
+def test_the_order_within_a_batch_is_nothing(tmp_path):
+    samples = drawn(60, 2)
+    shuffled = [samples[10 * (i // 10) + (i * 7) % 10] for i in range(60)]
+    scores = []
+    for name, given in (("a", samples), ("b", shuffled)):
+        online = loop(tmp_path / name, samples, meta_every=0)
+        scores.append([sum(one.is_correct for one in online.step(given[at : at + 10])) for at in range(0, 20, 10)])
+    assert scores[0] == scores[1]
+
+
+def test_the_meta_level_reviews_each_window_and_answers_stay_those_given_first(tmp_path):
+    online = loop(tmp_path, drawn(120, 2), meta_every=2, budget=100)
+    given = [one for at in range(0, 120, 20) for one in online.step(drawn(120, 2)[at : at + 20])]
+    assert online.scored == given
+    assert len(online.history) == 1 + 2 + 2
+    assert online.value() == np.mean([one.is_correct for one in given])
+    assert online.value() > 0.5
+
+
+def test_an_unknown_protocol(tmp_path):
+    with pytest.raises(ValueError, match="protocol is 'x'; choose prequential or accumulated"):
+        loop(tmp_path, drawn(9, 0), protocol="x")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from context_samples import drawn, hashed
+
+from upheld.context import Task, embedding_reader
+from upheld.context.rivals import RIVALS, Contest, ace, base, knn_few_shot, many_shot
+
+
+@pytest.fixture
+def contest(tmp_path, val) -> Contest:
+    task = Task(drawn(40, 0))
+    return Contest(task, val, embedding_reader(task, hashed), hashed, 2000, tmp_path, 7)
+
+
+def test_every_rival_stays_in_its_budget_and_counts_its_rollouts(contest):
+    small = replace(contest, budget=40)
+    for rival in RIVALS.values():
+        found = rival(small)
+        assert all(made.tokens <= 40 for made in found.context.many([one.question for one in small.val]))
+        assert found.rollouts >= len(small.val)
+
+
+def test_knn_is_tuned_over_all_its_tries_and_no_worse_than_any(contest):
+    found = knn_few_shot(contest)
+    assert found.rollouts == 7 * len(contest.val)
+    assert found.val >= many_shot(contest).val - 1e-9 or found.val > base(contest).val
+
+
+def test_ace_tries_both_knobs_and_keeps_no_bullet_twice(contest):
+    found = ace(contest)
+    assert found.rollouts == 4 * len(contest.val) + (1 + 2 + 1 + 2) * len(contest.train)
+    lines = [(line.label, line.text) for line in found.context.context.lines()]
+    assert len(lines) == len(set(lines)) > 0
+    assert found.val > base(contest).val
+
+
+def test_more_settings_than_tries(contest):
+    from upheld.context.rivals import best
+    from upheld.context.rollouts import RolloutCache
+
+    empty = base(contest).context
+    with pytest.raises(ValueError, match="x has 8 settings to try, 7 are allowed"):
+        best(contest, "x", [("", empty)] * 8, RolloutCache())
