@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from upheld.llm.abreast import abreast
-from upheld.llm.answer import Answer, Request, Usage
+from upheld.llm.answer import Answer, Request, Sampling, Usage
 from upheld.llm.connection import Connection, Trouble
 from upheld.llm.model import Embedder, LanguageModel, Told, gathered
 from upheld.llm.prices import Prices, prices_of
@@ -101,16 +101,15 @@ class Endpoint(LanguageModel):
     def _answer(self, request: Request, stop: Event) -> Answer:
         reply = self._connection.json(self._sender(request), stop)
         read = chat_answer if request.messages else completion_answer
-        answer = _read(
+        answer = readable(
             self._connection, lambda: read(reply, request.sampling, self._connection.model, self._total.prices)
         )
         self._total.add(answer.usage)
         return answer
 
-    def _sender(self, request: Request, stream: bool = False) -> Callable[[openai.OpenAI], Any]:
-        """What is asked of the client; what has its usual value is left out, since servers refuse what they do not know."""
-        sampling = request.sampling
-        limit = "max_completion_tokens" if request.messages and self._connection.official else "max_tokens"
+    def settings(self, sampling: Sampling, *, chat: bool = True) -> dict[str, Any]:
+        """How a request names the model and says how its answer is drawn."""
+        limit = "max_completion_tokens" if chat and self._connection.official else "max_tokens"
         asked: dict[str, Any] = {
             "model": self._connection.model,
             "temperature": sampling.temperature,
@@ -122,6 +121,12 @@ class Endpoint(LanguageModel):
             asked["seed"] = sampling.seed
         if sampling.stop:
             asked["stop"] = list(sampling.stop)
+        return asked
+
+    def _sender(self, request: Request, stream: bool = False) -> Callable[[openai.OpenAI], Any]:
+        """What is asked of the client; what has its usual value is left out, since servers refuse what they do not know."""
+        sampling = request.sampling
+        asked = self.settings(sampling, chat=bool(request.messages))
         if stream:
             asked |= {"stream": True, "stream_options": {"include_usage": True}}
         elif sampling.logprobs is not None:
@@ -131,9 +136,9 @@ class Endpoint(LanguageModel):
                 else {"logprobs": sampling.logprobs}
             )
         if request.messages:
-            asked["messages"] = [{"role": turn.role, "content": _sendable(turn.content)} for turn in request.messages]
+            asked["messages"] = [{"role": turn.role, "content": sendable(turn.content)} for turn in request.messages]
         else:
-            asked["prompt"] = _sendable(request.prompt or "")
+            asked["prompt"] = sendable(request.prompt or "")
 
         def send(client: openai.OpenAI) -> Any:
             path: Any = client.chat.completions if request.messages else client.completions
@@ -229,14 +234,14 @@ class EndpointEmbedder(Embedder):
         return np.concatenate([found[place] for place in range(len(blocks))])
 
     def _vectors(self, texts: Sequence[str], stop: Event) -> NDArray[np.float32]:
-        asked = [_sendable(text) for text in texts]
+        asked = [sendable(text) for text in texts]
         reply = self._connection.json(
             lambda client: client.embeddings.with_raw_response.create(
                 model=self._connection.model, input=asked, encoding_format="float"
             ),
             stop,
         )
-        vectors = _read(self._connection, lambda: embedding_vectors(reply, len(texts)))
+        vectors = readable(self._connection, lambda: embedding_vectors(reply, len(texts)))
         self._total.add(usage_of(reply, self._total.prices))
         return vectors
 
@@ -288,7 +293,8 @@ def _address(url: str | None) -> str:
     return url if url is not None else os.environ.get("OPENAI_BASE_URL", "").strip() or OPENAI
 
 
-def _read(connection: Connection, read: Callable[[], Found]) -> Found:
+def readable(connection: Connection, read: Callable[[], Found]) -> Found:
+    """What `read` finds in a reply; what is wrong with the reply becomes the connection's error."""
     try:
         return read()
     except Unusable as error:
@@ -296,7 +302,7 @@ def _read(connection: Connection, read: Callable[[], Found]) -> Found:
     raise connection.error(unusable)
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """The text itself; half a surrogate pair (from a file's name, or text cut in the middle) cannot be sent."""
     try:
         text.encode()
