@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import warnings
 
@@ -105,7 +104,6 @@ def test_patterns_are_added_and_forgotten(store):
         memory.delete(np.arange(297))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed")
 @pytest.mark.parametrize("on_empty", ["abstain", "nearest"])
 def test_faiss_finds_the_same_fixed_points(store, on_empty):
     rng = np.random.default_rng(4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 import torch
@@ -37,7 +35,6 @@ def test_attention_s_weights_are_on_the_simplex_and_solve_their_problem():
         assert float(row[weight > 0].std(unbiased=False)) < 1e-9
 
 
-@pytest.mark.skipif(importlib.util.find_spec("entmax") is None, reason="entmax is not installed")
 def test_they_are_the_package_s():
     import entmax
 
@@ -70,14 +67,14 @@ def test_a_tuned_cut_off_refuses_foreigners(rows):
     assert (rivals.WAYS[rivals.CUTOFF](rows, rng.normal(size=(40, 20)), value) == -1).mean() > 0.9
 
 
-@pytest.mark.skipif(importlib.util.find_spec("hopfieldnetwork") is None, reason="hopfieldnetwork is not installed")
 def test_the_pairwise_network_ends_where_the_package_s_does():
-    from hopfieldnetwork import HopfieldNetwork
-
+    network_of = pytest.importorskip(
+        "hopfieldnetwork", reason="under the GPL: not among what the tests install"
+    ).HopfieldNetwork
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), (4, 80))
     cues = np.where(rng.random(signs.shape) < 0.1, -signs, signs).astype(np.int8)
-    network = HopfieldNetwork(80)
+    network = network_of(80)
     for row in signs:
         network.train_pattern(row)
     for cue, ours in zip(cues, rivals.pairwise_recall(signs, cues, rng=rng), strict=True):
