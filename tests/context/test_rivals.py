@@ -44,3 +44,19 @@ def test_more_settings_than_tries(contest):
     empty = base(contest).context
     with pytest.raises(ValueError, match="x has 8 settings to try, 7 are allowed"):
         best(contest, "x", [("", empty)] * 8, RolloutCache())
+
+
+def test_gepa_runs_through_its_package_and_learns(contest):
+    pytest.importorskip("gepa")
+    from upheld.context.gepa_rival import gepa
+
+    small = replace(contest, budget=90)
+    found = gepa(small)
+    assert found.val > base(small).val
+    lines = found.context.context.lines()
+    assert max(sum(line.label == label for line in lines) for label in small.task.labels()) <= 2
+    assert all(made.tokens <= 90 for made in found.context.many([one.question for one in small.val]))
+    allowed = 7 * len(small.val) + 6 * len(small.train)
+    assert (
+        found.rollouts <= allowed + 2 * 2 * len(small.val) + 80
+    )  # the package ends after the step that crosses its limit

@@ -1,0 +1,135 @@
+"""GEPA through its own package: reflective mutation and Pareto selection are the package's; an adapter evaluates.
+
+Without a language model a deterministic proposer rewrites one label's instruction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from upheld.context.assembly import TOKEN, count_tokens
+from upheld.context.folder import Line
+from upheld.context.program_base import by_label, flat, log_odds
+from upheld.context.rivals import Candidate, Contender, Contest, best
+from upheld.context.rollouts import Rollout, RolloutCache
+from upheld.context.skill import Genes
+from upheld.context.task import Sample
+
+KEYWORDS = 8
+LINES = 2
+MINIBATCHES = (10, 20)
+"""Its main knob, tuned on validation: rollouts of a minibatch."""
+
+
+class Adapter:
+    """A prompt of one instruction a label, as `gepa` wants it; a candidate maps every label to at most two lines."""
+
+    def __init__(self, contest: Contest) -> None:
+        self.contest, self.cache = contest, RolloutCache()
+        self.seen: dict[str, Rollout] = {}
+
+    def prompt(self, candidate: Mapping[str, str]) -> str:
+        """All lines, as far as the budget goes."""
+        kept: list[str] = []
+        left = self.contest.budget
+        for label, text in candidate.items():
+            for line in (f"- {label}: {part}" for part in text.split("\n") if part):
+                if (length := count_tokens(line)) <= left:
+                    kept.append(line)
+                    left -= length
+        return "\n".join(kept)
+
+    def evaluate(self, batch: list[Sample], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        from gepa import EvaluationBatch
+
+        contest, questions = self.contest, [one.question for one in batch]
+        answers = self.cache.answers(contest.consumer, questions, [self.prompt(candidate)] * len(batch))
+        scores = contest.task.scoring.scores([one.text for one in answers], [one.target for one in batch])
+        rollouts = [
+            Rollout(
+                one.id,
+                one.question,
+                answer.text,
+                one.target,
+                answer.text == one.target,
+                score,
+                answer.margin,
+                answer.tokens,
+            )
+            for one, answer, score in zip(batch, answers, scores, strict=True)
+        ]
+        if capture_traces:  # the package asks for traces of training minibatches alone
+            self.seen.update({one.id: one for one in rollouts})
+        return EvaluationBatch(
+            outputs=[one.text for one in answers], scores=scores, trajectories=rollouts if capture_traces else None
+        )
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:  # fmt: skip
+        """The wrong rollouts of every label that may be rewritten."""
+        wrong = [one for one in eval_batch.trajectories if not one.is_correct]
+        return {
+            label: [{"question": one.question, "answer": one.answer} for one in wrong if one.target == label]
+            for label in components_to_update
+        }
+
+    def propose_new_texts(
+        self, candidate: dict[str, str], reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]], components_to_update: list[str]
+    ) -> dict[str, str]:  # fmt: skip
+        """A label's keywords by smoothed log-odds over all training rollouts seen, and the words of its latest wrong question."""
+        counts = by_label(list(self.seen.values()))
+        total = sum(counts.values(), Counter[str]())
+        proposed = {}
+        for label in components_to_update:
+            own = counts.get(label, Counter[str]())
+            ranked = sorted(own, key=lambda word: (-log_odds(own, total - own, word), word))
+            lines = [" ".join(ranked[:KEYWORDS])] + [
+                flat(str(one["question"])) for one in reflective_dataset[label][-1:]
+            ]
+            proposed[label] = "\n".join(line for line in lines[:LINES] if TOKEN.search(line)) or candidate[label]
+        return proposed
+
+
+class WorstLabel:
+    """Which instruction to rewrite: that of the label with most wrong rollouts in the minibatch."""
+
+    def __call__(
+        self, state: Any, trajectories: list[Rollout], subsample_scores: list[float], candidate_idx: int, candidate: dict[str, str]
+    ) -> list[str]:  # fmt: skip
+        wrong = [one.target for one in trajectories if not one.is_correct]
+        return [max(sorted(candidate), key=wrong.count)]
+
+
+def gepa(contest: Contest) -> Contender:
+    """GEPA with as many metric calls as the search has rollouts, split over the settings of its knob."""
+    from gepa import optimize
+
+    allowed = (contest.tries * len(contest.val) + (contest.tries - 1) * len(contest.train)) // len(MINIBATCHES)
+    candidates: list[Candidate] = []
+    spent = 0
+    for size in MINIBATCHES:
+        adapter = Adapter(contest)
+        package: Any = optimize  # its types know nothing of an adapter's own samples and traces
+        result = package(
+            seed_candidate=dict.fromkeys(contest.task.labels(), ""), adapter=adapter, module_selector=WorstLabel(),
+            trainset=list(contest.train), valset=list(contest.val), reflection_minibatch_size=size, logger=_Silent(),
+            max_metric_calls=allowed, seed=contest.seed,
+        )  # fmt: skip
+        kept: dict[str, str] = result.best_candidate
+        lines = [
+            Line("instruction", label, text) for label, whole in kept.items() for text in whole.split("\n") if text
+        ]
+        candidates.append((f"minibatch {size}", contest.write(f"gepa-{size}", lines, Genes(retrieve="all"))))
+        spent += adapter.cache.spent
+    found = best(contest, "GEPA", candidates, RolloutCache())
+    return Contender(found.name, found.context, spent + found.rollouts, found.knob, found.val)
+
+
+class _Silent:
+    """What the package says of every step is not wanted here."""
+
+    def log(self, message: str) -> None:
+        pass
