@@ -13,7 +13,10 @@ from upheld.speculative.configuration import DFlashConfig
 from upheld.speculative.costs import CostTable, calibrate
 from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter
+from upheld.speculative.making import make_drafter
+from upheld.speculative.responses import load_responses, regenerate
 from upheld.speculative.stats import SpecStats
+from upheld.speculative.training import DrafterTrainer, TrainReport
 from upheld.speculative.trees import TreeDecoder
 
 __all__ = [
@@ -21,11 +24,16 @@ __all__ = [
     "CostTable",
     "DFlashConfig",
     "DFlashDrafter",
+    "DrafterTrainer",
     "SpecStats",
     "SpeculativeDecoder",
+    "TrainReport",
     "TreeDecoder",
     "assisted",
     "calibrate",
     "load_published",
+    "load_responses",
+    "make_drafter",
+    "regenerate",
     "save_published",
 ]
