@@ -108,3 +108,11 @@ def test_front_and_effects():
     effects = gene_effects(made)
     assert effects["k", 3] > 0 > effects["k", 1]
     assert ("k", 16) not in effects
+
+
+def test_a_skill_that_harms_learns_from_more_than_errors():
+    naive = Genes(select="errors")
+    why, changes = diagnoses(naive, entry(1, naive, 0.4), bare=0.5)[0]
+    assert "no better than the seed" in why
+    assert {"select": "all"} in changes
+    assert not any("seed" in why for why, _ in diagnoses(naive, entry(1, naive, 0.6), bare=0.5))

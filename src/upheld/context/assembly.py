@@ -132,16 +132,16 @@ def selected(scores: Numbers, store: Sequence[Row], lengths: Numbers, genes: dic
     """The k best lines of every kind, best first until the budget is spent, then put in order."""
     k = int(genes["k"])
     allowed = two_stage(scores, store) if genes["retrieve"] == "two-stage" else None
-    left: dict[str, int] = {}
+    left = dict.fromkeys((line["kind"] for line in store), k)
     ranked: list[int] = []
     for place in np.argsort(-scores, kind="stable"):
         line = store[place]
         if allowed is not None and line["label"] not in allowed:
             continue
-        if left.setdefault(line["kind"], k) > 0:
+        if left[line["kind"]] > 0:
             left[line["kind"]] -= 1
             ranked.append(int(place))
-        elif not any(left.values()) and len(left) == 4:
+        elif not any(left.values()):
             break
     kept = fitting(ranked, lengths, int(genes["budget"]))
     if genes["order"] == "similar-last":

@@ -111,7 +111,8 @@ class LineReader:
         scores = self.scores(questions, contexts)
         ranked = np.sort(scores, axis=1)
         margins = ranked[:, -1] - ranked[:, -2]
-        lengths = [count_tokens(c) + count_tokens(q) for c, q in zip(contexts, questions, strict=True)]
+        counts = {context: count_tokens(context) for context in dict.fromkeys(contexts)}
+        lengths = [counts[c] + count_tokens(q) for c, q in zip(contexts, questions, strict=True)]
         return [
             Answered(self._chosen(row), float(margin), length)
             for row, margin, length in zip(scores, margins, lengths, strict=True)

@@ -71,7 +71,7 @@ class ProgramMetaAgent:
         weights = draw_weights(history.skilled, self.free, rng)
         inherited = {name: _better(name, _genes(a), _genes(b), weights) for name in self.free}
         child = self.first.with_(**inherited)
-        mutated, why = self._mutated(child, a, rng)
+        mutated, why = self._mutated(child, a, history[0].val, rng)
         for _ in range(TRIES):
             if mutated not in tried:
                 break
@@ -79,9 +79,9 @@ class ProgramMetaAgent:
         changed = [name for name in self.free if getattr(mutated, name) != getattr(child, name)]
         return Skill.of(mutated, rationale(a, b, inherited, changed, why, mutated))
 
-    def _mutated(self, child: Genes, parent: Entry, rng: np.random.Generator) -> tuple[Genes, str]:
+    def _mutated(self, child: Genes, parent: Entry, bare: float, rng: np.random.Generator) -> tuple[Genes, str]:
         """One mutation, by the first diagnosis that applies and can still change something."""
-        for why, candidates in diagnoses(child, parent):
+        for why, candidates in diagnoses(child, parent, bare):
             able = [
                 change for change in candidates
                 if set(change) <= set(self.free) and child.with_(**change) != child
@@ -126,8 +126,8 @@ def draw_weights(
     return dict(zip(keys, map(float, drawn), strict=True))
 
 
-def diagnoses(child: Genes, parent: Entry) -> list[tuple[str, list[dict[str, str | int]]]]:
-    """What the executions of parent A show, most telling first, and the changes that answer it."""
+def diagnoses(child: Genes, parent: Entry, bare: float = 0.0) -> list[tuple[str, list[dict[str, str | int]]]]:
+    """What the executions of parent A show, most telling first, and the changes that answer it; `bare` is J_val of the seed context."""
     train = parent.train if parent.train is not None else parent.val
     found: list[tuple[str, list[dict[str, str | int]]]] = []
     if parent.longest > 0.95 * child.budget and child.retrieve == "all":
@@ -137,6 +137,11 @@ def diagnoses(child: Genes, parent: Entry) -> list[tuple[str, list[dict[str, str
                 [{"retrieve": name} for name in ("embedding", "lexical", "hybrid", "two-stage")],
             )
         )
+    if parent.val <= bare:  # labels that were right before have no line now, and lose to those that have
+        found.append((
+            f"validation {parent.val:.2f} is no better than the seed context's",
+            [{"select": "all"}, {"select": "class-balanced"}, {"select": "low-margin"}],
+        ))  # fmt: skip
     if train - parent.val > OVERFIT:
         found.append((
             f"train {train:.2f} lies above validation {parent.val:.2f}",

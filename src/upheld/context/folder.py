@@ -157,7 +157,8 @@ class ContextFunction:
             return [Made("", 0)] * len(questions)
         if self._own:
             texts = assembly.get_contexts(list(questions), root=self.context.root, embed=self.embed)
-            return [self._bounded(Made(text, 0)) for text in texts]
+            bounded = {text: self._bounded(Made(text, 0)) for text in dict.fromkeys(texts)}
+            return [bounded[text] for text in texts]
         if self.confined is None:
             raise ValueError(
                 f"{self.context.operator} is a program of somebody else's; give a sandbox to run it in, or restore the file"

@@ -42,7 +42,7 @@ class Adapter:
         return "\n".join(kept)
 
     def evaluate(self, batch: list[Sample], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        from gepa import EvaluationBatch
+        from gepa.core.adapter import EvaluationBatch
 
         contest, questions = self.contest, [one.question for one in batch]
         answers = self.cache.answers(contest.consumer, questions, [self.prompt(candidate)] * len(batch))
@@ -105,7 +105,7 @@ class WorstLabel:
 
 def gepa(contest: Contest) -> Contender:
     """GEPA with as many metric calls as the search has rollouts, split over the settings of its knob."""
-    from gepa import optimize
+    from gepa.api import optimize
 
     allowed = (contest.tries * len(contest.val) + (contest.tries - 1) * len(contest.train)) // len(MINIBATCHES)
     candidates: list[Candidate] = []
