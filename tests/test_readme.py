@@ -34,6 +34,8 @@ DATA = {  # the embedded data under the name that the README gives them
     "isotropy": "responses.jsonl",
     "effects": "nhefs.csv",
     "lagrangian": "days",
+    "memory": "keys.npy",
+    "flows": "models",
 }
 
 
@@ -52,9 +54,9 @@ def write_data(upheld: Command, text: str) -> None:
 
 def shorten(data: Path, most: int) -> None:
     if data.is_dir():
-        for past in sorted((data / "past").iterdir())[most:]:
+        for past in sorted(data.glob("past/*"))[most:]:
             past.unlink()
-    else:
+    elif data.suffix != ".npy":
         lines = data.read_text(encoding="utf-8").splitlines(keepends=True)
         data.write_text("".join(lines[:most]), encoding="utf-8")
 
