@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from upheld.flows.diagnostics import Diagnosis, diagnose
 from upheld.flows.likelihoods import ClassifierLikelihood, Decoded, Likelihood
 from upheld.flows.lookahead import CalibratedLookAhead, TemperedLookAhead
 from upheld.flows.rivals import BestOf, FlowChef, Particles, Rival, at_cost
-from upheld.flows.sampler import Progress, TargetedFlow
+from upheld.flows.sampler import TargetedFlow
 from upheld.flows.samples import FlowSamples
 from upheld.flows.velocity import FlowField
+from upheld.report.progress import Progress
 
 SCHEMA = "upheld.flows.run/1"
 CHEF_STEPS = (0.01, 0.05)
@@ -118,10 +118,13 @@ def sample(options: Options) -> None:
     likelihood: Likelihood = guide if field.decode is None else Decoded(guide, field.decode)
     _try(options, field, guide, judge, shape)
     flow = _flow(options, field, likelihood, shape)
-    with _progress(flow) as told:
+    with Progress() as progress, progress.part("sampling", flow.n_steps, "steps") as part:
         begin = time.perf_counter()
         found = flow.sample(
-            options.n, shape=shape, generator=torch.Generator().manual_seed(options.seed), callback=told
+            options.n,
+            shape=shape,
+            generator=torch.Generator().manual_seed(options.seed),
+            callback=lambda at: part.reach(at.step),
         )
         seconds = time.perf_counter() - begin
     cost = Particles(flow).cost
@@ -285,24 +288,3 @@ def _write(
     for name, figure in figures.items():
         contents |= {f"{name}.{ending}": drawn(figure, ending) for ending in ("png", "svg")}
     write_files(options.out, contents)
-
-
-@contextmanager
-def _progress(flow: TargetedFlow) -> Iterator[Any]:
-    """On standard error: steps done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True, highlight=False)
-    bar = Bar(
-        TextColumn("steps"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True,
-        disable=not console.is_terminal,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task("steps", total=flow.n_steps)
-
-        def told(progress: Progress) -> None:
-            bar.update(task, completed=progress.step)
-
-        yield told

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from upheld.memory.command.terminal import Terminal, progress
+from upheld.memory.command.terminal import Terminal
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import B, alpha_c, phi_eq, ramsauer_bound
 from upheld.report.content import drawn, json_text, records
+from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 
 SCHEMA = "upheld.memory.phase/1"
@@ -163,11 +164,15 @@ def _run(request: Request, todo: list[Unit], jobs: int) -> Iterator[pd.DataFrame
         part = request.sampler(unit.alpha, list(unit.T), len(unit.trials), unit.seed).run().table()
         return part.assign(trial=[unit.trials[trial] for trial in part["trial"]])[COLUMNS]
 
-    with progress("phase diagram", len(todo)) as advance, ThreadPoolExecutor(jobs) as pool:
+    with (
+        Progress() as progress,
+        progress.part("phase diagram", len(todo), "chains") as part,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
         waiting = [pool.submit(one, unit) for unit in todo]
         try:
             for finished in as_completed(waiting):
-                advance()
+                part.advance()
                 yield finished.result()
         finally:
             for one_waiting in waiting:

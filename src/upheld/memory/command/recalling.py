@@ -20,6 +20,7 @@ from upheld.memory.estimator import AssociativeMemory
 from upheld.memory.geometry import FloatArray
 from upheld.memory.theory import alpha_c, alpha_th
 from upheld.report.content import drawn, json_text, plain, records
+from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 
 SCHEMA = "upheld.memory.run/1"
@@ -183,11 +184,12 @@ def _compared(memory: AssociativeMemory, cues: FloatArray, truth: Any, index: An
     chosen = np.flatnonzero(truth < len(stored))[:MOST_RACED]
     rng = np.random.default_rng(memory.random_state)
     rows = [_scored("this memory", index[chosen], truth[chosen])]
-    for name, way in rivals.WAYS.items():
-        if name in (rivals.LSR, rivals.LSE):
-            continue
-        value = rivals.tuned(name, stored, lambda x: corrupt(x, rng=rng, noise=memory.cue_noise))
-        rows.append(_scored(name, way(stored, used[chosen], value), truth[chosen]))
+    raced = {name: way for name, way in rivals.WAYS.items() if name not in (rivals.LSR, rivals.LSE)}
+    with Progress() as progress, progress.part("tuning and racing", len(raced), "rivals") as part:
+        for name, way in raced.items():
+            value = rivals.tuned(name, stored, lambda x: corrupt(x, rng=rng, noise=memory.cue_noise))
+            rows.append(_scored(name, way(stored, used[chosen], value), truth[chosen]))
+            part.advance()
     return pd.DataFrame(rows)
 
 
@@ -256,6 +258,10 @@ def _print(document: dict[str, Any], out: Path | None) -> None:
                 for one in document["compared"]
             ],
         )
+        if document["summary"]["patterns"] > MOST_RACED:
+            terminal.say(
+                f"For time, rivals store the first {MOST_RACED} patterns, this memory all of them; cues are those of these rows."
+            )
     for remark in document["remarks"]:
         terminal.say(f"Note: {remark}.")
     terminal.say("Boundaries are those of independent vectors in the effective dimension; real ones differ.")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -34,18 +32,3 @@ class Terminal:
         for row in rows:
             table.add_row(*(Text(_clean(cell)) for cell in row))
         self._console.print(table)
-
-
-@contextmanager
-def progress(label: str, total: int) -> Iterator[Any]:
-    """On standard error, if that is a terminal: units done and the time left."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, highlight=False)
-    bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console,
-        transient=True, disable=not console.is_terminal,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task(label, total=total)
-        yield lambda: bar.advance(task)
