@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 
 from measuring import Line
-
 from upheld.sandbox import Sandbox
 
 PROGRAM = "def f(x):\n    return x + 1\n"
