@@ -182,6 +182,27 @@ class SpeculativeDecoder:
         return (out, total) if return_stats else out
 
     @torch.inference_mode()
+    def stream(
+        self,
+        input_ids: Tensor,
+        generation_config: GenerationConfig | None = None,
+        *,
+        stopping_criteria: Sequence[Criterion] | None = None,
+        logits_processor: Sequence[Warper] | None = None,
+        generator: torch.Generator | None = None,
+        stats: SpecStats | None = None,
+    ) -> Iterator[Tensor]:
+        """The text of one prompt as it comes: the tokens of a cycle at a time. What it cost is added to `stats`."""
+        (row,) = prompt_rows(input_ids)
+        ending, sampling, _ = settings(
+            self.target, generation_config, stopping_criteria, logits_processor, prompt=input_ids.shape[1]
+        )
+        stats = SpecStats() if stats is None else stats
+        for emitted in self._cycles(row, ending, sampling, generator, stats):
+            stats.tokens += len(emitted)
+            yield emitted
+
+    @torch.inference_mode()
     def _write(
         self, prompt: Tensor, ending: Ending, sampling: Sampling, streamer: Any, generator: torch.Generator | None
     ) -> tuple[Tensor, SpecStats]:

@@ -1,0 +1,67 @@
+"""A target and its drafter, out of what a user names: a package's model, a folder, a GGUF file."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from upheld.llm.loading import device_for, dtype_for, load_network, load_tokenizer
+from upheld.llm.model_files import ModelFiles, converted, local, smollm2
+from upheld.speculative.checkpoints import load_published
+from upheld.speculative.drafter import DFlashDrafter
+
+
+def model_files(named: str | Path) -> ModelFiles:
+    """``"smollm2"``, a folder of transformers, or a GGUF file, which is turned into such a folder once.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model.
+    """
+    if named == "smollm2":
+        return smollm2()
+    path = Path(named).expanduser()
+    if path.suffix != ".gguf":
+        return local(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}; give a GGUF file, a model's folder, or smollm2")
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return ModelFiles(path.stem, converted(path, digest), digest)
+
+
+def load_target(
+    named: str | Path, *, dtype: str = "float32", device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The target and its tokenizer."""
+    files = model_files(named)
+    kind = transformers.AutoModelForCausalLM
+    target = load_network(kind, files.folder, dtype=dtype_for(dtype), device=device_for(device))
+    return target, load_tokenizer(files.folder)
+
+
+def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
+    """A drafter in this package's format or the published one, in the target's number format and on its device.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds neither.
+    """
+    folder = Path(folder).expanduser()
+    config = folder / "config.json"
+    if not config.is_file():
+        raise ValueError(f"{folder} holds no config.json; give the folder of a trained drafter")
+    if '"dflash_config"' in config.read_text():
+        drafter = load_published(folder)
+    else:
+        drafter = DFlashDrafter.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]
+    drafter.eval()  # type: ignore[no-untyped-call]
+    drafter.requires_grad_(False)
+    return drafter

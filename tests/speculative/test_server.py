@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import openai
+import pytest
+import torch
+import uvicorn
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import GenerationConfig, PreTrainedTokenizerFast
+
+from upheld.speculative import SpeculativeDecoder
+from upheld.speculative.server import Service, application, main
+
+sys.path.insert(0, str(Path(__file__).parent))
+from drafters import Told
+
+TEMPLATE = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+
+
+def byte_tokenizer(chat=True):
+    """512 tokens, of which the first 256 are bytes and the others words of two."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pairs = [a + b for a in alphabet[:16] for b in alphabet[:16]]
+    vocabulary = {piece: number for number, piece in enumerate([*alphabet, *pairs])}
+    plain = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    plain.pre_tokenizer, plain.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=plain, chat_template=TEMPLATE if chat else None)
+
+
+@pytest.fixture(scope="module")
+def served(tiny):
+    """A real server on a free port; its client, and what decodes beside it."""
+    tokenizer = byte_tokenizer()
+    service = Service(SpeculativeDecoder(tiny, Told(tiny)), tokenizer, "tiny")
+    server = uvicorn.Server(uvicorn.Config(application(service), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0) as client:
+        yield client, tokenizer
+    server.should_exit = True
+    thread.join()
+
+
+def plain(tiny, tokenizer, text, count):
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    config = GenerationConfig(max_new_tokens=count, pad_token_id=0)
+    out = tiny.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
+    return tokenizer.decode(out[0, ids.shape[1] :]), ids.shape[1]
+
+
+def test_completion_is_the_targets_text(tiny, served):
+    client, tokenizer = served
+    text, read = plain(tiny, tokenizer, "Once upon", 20)
+    answer = client.completions.create(model="tiny", prompt="Once upon", max_tokens=20, temperature=0)
+    assert answer.choices[0].text == text
+    assert answer.choices[0].finish_reason == "length"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (read, 20)
+
+
+def test_chat_streams_the_same_text_in_pieces(tiny, served):
+    client, tokenizer = served
+    text, _ = plain(tiny, tokenizer, "user:hello\n", 20)
+    stream = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "hello"}], max_tokens=20, temperature=0, stream=True,
+        stream_options={"include_usage": True},
+    )  # fmt: skip
+    chunks = list(stream)
+    pieces = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
+    assert "".join(pieces) == text
+    assert len(pieces) > 2
+    assert chunks[-2].choices[0].finish_reason == "length"
+    assert chunks[-1].usage.completion_tokens == 20
+
+
+def test_stop_string_is_cut_off(tiny, served):
+    client, tokenizer = served
+    text, _ = plain(tiny, tokenizer, "Once upon", 20)
+    stop = next(text[k : k + 2] for k in range(6, len(text)) if "\ufffd" not in text[k : k + 2])
+    answer = client.completions.create(model="tiny", prompt="Once upon", max_tokens=20, temperature=0, stop=stop)
+    assert answer.choices[0].text == text[: text.index(stop)]
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_seed_repeats_a_sampled_answer(served):
+    client, _ = served
+    one, two, three = (
+        client.completions.create(model="tiny", prompt="Once", max_tokens=12, temperature=1.5, seed=seed)
+        .choices[0]
+        .text
+        for seed in (1, 1, 2)
+    )
+    assert one == two != three
+
+
+def test_models(served):
+    assert [model.id for model in served[0].models.list()] == ["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prompt": ""}, "prompt must be a text that is not empty"),
+        ({"prompt": "a", "n": 2}, "n must be 1"),
+        ({"prompt": "a", "logprobs": 3}, "the field logprobs is not understood"),
+        ({"prompt": "a" * 600}, "the prompt has 600 tokens, and the model reads 512"),
+    ],
+)
+def test_bad_requests_are_told_why(served, given, message):
+    with pytest.raises(openai.BadRequestError, match=message):
+        served[0].completions.create(model="tiny", **given)
+
+
+def test_messages_are_checked(served, tiny):
+    with pytest.raises(openai.BadRequestError, match="at least one message"):
+        served[0].chat.completions.create(model="tiny", messages=[])
+    service = Service(SpeculativeDecoder(tiny, None), byte_tokenizer(chat=False), "tiny")
+    with pytest.raises(ValueError, match="no chat template"):
+        service.understand({"messages": [{"role": "user", "content": "a"}]}, chat=True)
+
+
+def test_a_client_that_leaves_does_not_block_the_next(served):
+    client, _ = served
+    stream = client.completions.create(model="tiny", prompt="Once", max_tokens=200, temperature=0, stream=True)
+    next(iter(stream))
+    stream.close()
+    assert (
+        client.completions.create(model="tiny", prompt="Once", max_tokens=2, temperature=0).usage.completion_tokens == 2
+    )
+
+
+def test_a_model_that_is_not_there(capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        main(["--model", str(tmp_path / "none")])
+    assert ended.value.code == 2
+    assert "is not a folder" in capsys.readouterr().err
