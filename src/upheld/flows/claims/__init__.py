@@ -106,9 +106,10 @@ def _hash(nets: nn.Module) -> str:
 
 FROZEN = Experiment(
     "flows.frozen", measure_frozen,
-    conditions={Scale.SMOKE: grid(steps=[8]), Scale.QUICK: grid(steps=[64]), Scale.STANDARD: grid(steps=[128])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 2, Scale.STANDARD: 5},
-    timeout_s={Scale.SMOKE: 30, Scale.QUICK: 60, Scale.STANDARD: 60},
+    conditions={Scale.SMOKE: grid(steps=[8]), Scale.QUICK: grid(steps=[64]), Scale.STANDARD: grid(steps=[128]),
+                Scale.FULL: grid(steps=[800])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 2, Scale.STANDARD: 5, Scale.FULL: 10},
+    timeout_s={Scale.SMOKE: 30, Scale.QUICK: 60, Scale.STANDARD: 60, Scale.FULL: 1200},
 )  # fmt: skip
 
 
@@ -126,9 +127,10 @@ def measure_degeneracy(trial: Trial) -> Iterator[Measurement]:
 DEGENERACY = Experiment(
     "flows.degeneracy", measure_degeneracy,
     conditions={Scale.SMOKE: grid(d=[2, 8], K=[32]), Scale.QUICK: grid(d=[2, 8, 32, 128], K=[1024]),
-                Scale.STANDARD: grid(d=[2, 8, 32, 128], K=[1024])},
-    repeats={Scale.SMOKE: 2, Scale.QUICK: 10, Scale.STANDARD: 100},
-    timeout_s={Scale.SMOKE: 30, Scale.QUICK: 60, Scale.STANDARD: 60},
+                Scale.STANDARD: grid(d=[2, 8, 32, 128], K=[1024]),
+                Scale.FULL: grid(d=[2, 8, 32, 128, 512], K=[4096])},
+    repeats={Scale.SMOKE: 2, Scale.QUICK: 10, Scale.STANDARD: 100, Scale.FULL: 200},
+    timeout_s={Scale.SMOKE: 30, Scale.QUICK: 60, Scale.STANDARD: 60, Scale.FULL: 1200},
 )  # fmt: skip
 
 
@@ -162,9 +164,10 @@ def measure_resampling(trial: Trial) -> Iterator[Measurement]:
 RESAMPLING = Experiment(
     "flows.resampling", measure_resampling,
     conditions={Scale.SMOKE: grid(d=[8], groups=[2]), Scale.QUICK: grid(d=[32], groups=[4]),
-                Scale.STANDARD: grid(d=[32, 128, 256], groups=[4])},
-    repeats={Scale.SMOKE: 2, Scale.QUICK: 20, Scale.STANDARD: 100},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 300},
+                Scale.STANDARD: grid(d=[32, 128, 256], groups=[4]),
+                Scale.FULL: grid(d=[32, 128, 256, 1024], groups=[4])},
+    repeats={Scale.SMOKE: 2, Scale.QUICK: 20, Scale.STANDARD: 100, Scale.FULL: 200},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 300, Scale.FULL: 6000},
 )  # fmt: skip
 
 
@@ -186,9 +189,10 @@ def measure_noise(trial: Trial) -> Iterator[Measurement]:
 
 NOISE = Experiment(
     "flows.noise", measure_noise,
-    conditions={Scale.SMOKE: grid(d=[8], groups=[2]), Scale.QUICK: grid(d=[32], groups=[4]), Scale.STANDARD: grid(d=[32], groups=[16])},
-    repeats={Scale.SMOKE: 2, Scale.QUICK: 20, Scale.STANDARD: 100},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 120},
+    conditions={Scale.SMOKE: grid(d=[8], groups=[2]), Scale.QUICK: grid(d=[32], groups=[4]), Scale.STANDARD: grid(d=[32], groups=[16]),
+                Scale.FULL: grid(d=[32, 128], groups=[16])},
+    repeats={Scale.SMOKE: 2, Scale.QUICK: 20, Scale.STANDARD: 100, Scale.FULL: 200},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 120, Scale.FULL: 2400},
 )  # fmt: skip
 
 
@@ -222,9 +226,8 @@ def _end_of_chain(n: int, noise: float) -> tuple[float, float]:
 
 RECURSION = Experiment(
     "flows.recursion", measure_recursion,
-    conditions={scale: grid(noise=[0.0, 0.5, 1.0, 2.0]) for scale in (Scale.SMOKE, Scale.QUICK, Scale.STANDARD)},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 1, Scale.STANDARD: 1},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 60},
+    conditions={scale: grid(noise=[0.0, 0.5, 1.0, 2.0]) for scale in Scale},
+    repeats=dict.fromkeys(Scale, 1), timeout_s=dict.fromkeys(Scale, 60),
 )  # fmt: skip
 
 
@@ -253,9 +256,10 @@ def _strength(noise: float) -> Any:
 MARGINALS = Experiment(
     "flows.marginals", measure_marginals,
     conditions={Scale.SMOKE: grid(d=[1], points=[500]), Scale.QUICK: grid(d=[1, 8], points=[10_000]),
-                Scale.STANDARD: grid(d=[1, 8], points=[200_000])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 5},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 900},
+                Scale.STANDARD: grid(d=[1, 8], points=[200_000]),
+                Scale.FULL: grid(d=[1, 8], points=[1_000_000])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 5, Scale.FULL: 10},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 900, Scale.FULL: 18000},
 )  # fmt: skip
 
 
@@ -300,9 +304,10 @@ def _mean(
 CONSISTENCY = Experiment(
     "flows.consistency", measure_consistency,
     conditions={Scale.SMOKE: grid(K=[8], sizes=[2], groups=[4], top=[256]), Scale.QUICK: grid(K=[16], sizes=[4], groups=[24], top=[8192]),
-                Scale.STANDARD: grid(K=[16], sizes=[6], groups=[24], top=[65_536])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 1800},
+                Scale.STANDARD: grid(K=[16], sizes=[6], groups=[24], top=[65_536]),
+                Scale.FULL: grid(K=[16], sizes=[8], groups=[24], top=[262_144])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 40},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 1800, Scale.FULL: 36000},
 )  # fmt: skip
 
 
@@ -354,9 +359,10 @@ RACE = Experiment(
     "flows.race", measure_race, prepare=prepare_race,
     conditions={Scale.SMOKE: grid(model_steps=[50], each=[2], tune_each=[2], tune_runs=[1], settings=[1]),
                 Scale.QUICK: grid(model_steps=[2500], each=[8], tune_each=[4], tune_runs=[1], settings=[4]),
-                Scale.STANDARD: grid(model_steps=[2500], each=[32], tune_each=[16], tune_runs=[4], settings=[8])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 30},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 120, Scale.STANDARD: 900},
+                Scale.STANDARD: grid(model_steps=[2500], each=[32], tune_each=[16], tune_runs=[4], settings=[8]),
+                Scale.FULL: grid(model_steps=[2500], each=[64], tune_each=[16], tune_runs=[4], settings=[8])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 30, Scale.FULL: 60},
+    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 120, Scale.STANDARD: 900, Scale.FULL: 18000},
 )  # fmt: skip
 
 
@@ -366,8 +372,8 @@ def measure_cifar(trial: Trial) -> Iterable[Measurement]:
 
 CIFAR = Experiment(
     "flows.cifar", measure_cifar,
-    conditions={Scale.QUICK: grid(data=["CIFAR-10"]), Scale.FULL: grid(data=["CIFAR-10"])},
-    repeats={Scale.QUICK: 1, Scale.FULL: 1}, timeout_s={Scale.QUICK: 10, Scale.FULL: 10},
+    conditions={scale: grid(data=["CIFAR-10"]) for scale in Scale},
+    repeats=dict.fromkeys(Scale, 1), timeout_s=dict.fromkeys(Scale, 10),
 )  # fmt: skip
 
 
@@ -408,16 +414,18 @@ def prepare_captions(trial: Trial) -> Iterable[Recipe]:
 CAPTIONS = Experiment(
     "flows.captions", measure_captions, units="seed/item", prepare=prepare_captions,
     conditions={Scale.SMOKE: grid(captions=[2], model_steps=[10]), Scale.QUICK: grid(captions=[24], model_steps=[400]),
-                Scale.STANDARD: grid(captions=[40], model_steps=[400])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 3, Scale.STANDARD: 10},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 600},
+                Scale.STANDARD: grid(captions=[40], model_steps=[400]),
+                Scale.FULL: grid(captions=[80], model_steps=[400])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 3, Scale.STANDARD: 10, Scale.FULL: 20},
+    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 180, Scale.STANDARD: 600, Scale.FULL: 12000},
 )  # fmt: skip
 
 
 TRAINED = Experiment(
     "flows.captions-trained", measure_captions, units="seed/item", prepare=prepare_captions,
-    conditions={Scale.STANDARD: grid(captions=[40], model_steps=[400], flow_steps=[20_000], width=[32])},
-    repeats={Scale.STANDARD: 10}, timeout_s={Scale.STANDARD: 4 * 3600},
+    conditions={Scale.STANDARD: grid(captions=[40], model_steps=[400], flow_steps=[20_000], width=[32]),
+                Scale.FULL: grid(captions=[80], model_steps=[400], flow_steps=[20_000], width=[32])},
+    repeats={Scale.STANDARD: 10, Scale.FULL: 20}, timeout_s={Scale.STANDARD: 4 * 3600, Scale.FULL: 2 * 4 * 3600},
 )  # fmt: skip
 
 
@@ -443,9 +451,10 @@ def measure_cost(trial: Trial) -> Iterator[Measurement]:
 COST = Experiment(
     "flows.cost", measure_cost, alone=True,
     conditions={Scale.SMOKE: grid(K=[4, 16], groups=[4]), Scale.QUICK: grid(K=[4, 16, 64], groups=[32]),
-                Scale.STANDARD: grid(K=[4, 16, 64, 256], groups=[64])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 300},
+                Scale.STANDARD: grid(K=[4, 16, 64, 256], groups=[64]),
+                Scale.FULL: grid(K=[4, 16, 64, 256, 1024], groups=[64])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 40},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 300, Scale.FULL: 6000},
 )  # fmt: skip
 
 
@@ -476,9 +485,10 @@ def measure_memory(trial: Trial) -> Iterator[Measurement]:
 MEMORY = Experiment(
     "flows.memory", measure_memory,
     conditions={Scale.SMOKE: grid(K=[4], steps=[8]), Scale.QUICK: grid(K=[4, 16, 64], steps=[8]) + grid(K=[16], steps=[24]),
-                Scale.STANDARD: grid(K=[4, 16, 64, 256], steps=[8]) + grid(K=[16], steps=[24, 96])},
-    repeats={Scale.SMOKE: 1, Scale.QUICK: 1, Scale.STANDARD: 1},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 900},
+                Scale.STANDARD: grid(K=[4, 16, 64, 256], steps=[8]) + grid(K=[16], steps=[24, 96]),
+                Scale.FULL: grid(K=[4, 16, 64, 256, 1024], steps=[8]) + grid(K=[16], steps=[24, 96, 384])},
+    repeats={Scale.SMOKE: 1, Scale.QUICK: 1, Scale.STANDARD: 1, Scale.FULL: 1},
+    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 60, Scale.STANDARD: 900, Scale.FULL: 18000},
 )  # fmt: skip
 
 
