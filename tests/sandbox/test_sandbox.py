@@ -27,12 +27,14 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.mark.parametrize(
     "module", [upheld.sandbox, upheld.sandbox.limits, upheld.sandbox.sandbox], ids=lambda one: one.__name__
 )
+@pytest.mark.usefixtures("sandbox")  # they need strong confinement
 def test_examples(module) -> None:
     assert doctest.testmod(module).failed == 0
 
 
 def test_one_call_takes_many_lists_of_arguments_and_one_that_fails_spoils_itself_alone(sandbox: Sandbox) -> None:
     program = """
+import os
 def f(x, by=2):
     if x == "die": os._exit(3)
     print("saw", x)
