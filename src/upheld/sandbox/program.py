@@ -49,6 +49,9 @@ def _attempt(work: Callable[[], Any]) -> dict[str, Any]:
     """The value, or the error in one sentence; its traceback goes to standard error."""
     try:
         return {"value": work()}
+    except MemoryError as wrong:
+        wrong.__traceback__ = None  # its frames hold what filled the memory, and the answer needs some
+        return {"error": "MemoryError: the program used all its memory (Limits.memory)"}
     except SystemExit as end:
         code = end.code if isinstance(end.code, int | None) else 1
         if not isinstance(end.code, int | None):
