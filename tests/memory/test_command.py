@@ -71,6 +71,21 @@ def test_without_cues_the_patterns_are_damaged_and_json_is_strict(folder, capsys
     assert document["recall_by_noise"][0]["noise"] == 0
 
 
+def test_the_curve_is_measured_whatever_becomes_of_cues_without_support(folder):
+    curves = []
+    for on_empty in ("abstain", "error"):
+        call(patterns=Path("keys.npy"), beta="0.1", noise=0.1, on_empty=on_empty, out=Path(on_empty))
+        curves.append(report(folder / on_empty)["recall_by_noise"])
+    assert curves[0] == curves[1]
+    assert curves[1][-1]["right"] < 1
+
+
+def test_the_noise_is_not_the_numbers_the_patterns_were_drawn_from(folder):
+    np.save("same.npy", np.random.default_rng(0).normal(size=(60, 24)))
+    call(patterns=Path("same.npy"), beta="50", noise=1.0, out=Path("out"))  # supports of radius 0.2
+    assert report(folder / "out")["summary"]["refused"] == 1
+
+
 PHASE = {
     "what": "phase",
     "kernel": "lsr",
@@ -141,6 +156,7 @@ def broken(folder: Path) -> None:
     np.savez("two.npz", a=X, b=X)
     (folder / "half.parquet").write_bytes(b"PAR1 and no more")
     pd.DataFrame(X).assign(row=99).to_csv("far.csv", index=False)
+    (folder / "junk.safetensors").write_bytes(b"no")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -153,11 +169,18 @@ def broken(folder: Path) -> None:
     ({"patterns": "cube.npy"}, "cube.npy holds an array of shape \\(5, 12, 24\\)"),
     ({"patterns": "two.npz"}, "two.npz holds 2 arrays \\(a, b\\)"),
     ({"patterns": "half.parquet"}, "half.parquet cannot be read as .parquet"),
+    ({"patterns": "junk.safetensors"}, "junk.safetensors cannot be read as .safetensors"),
     ({"patterns": "keys.npy", "cues": "narrow.npy"}, "narrow.npy is 5 columns wide, keys.npy 24"),
     ({"patterns": "keys.npy", "cues": "cues.csv", "truth": "index"}, "cues.csv has no column 'index'"),
     ({"patterns": "keys.npy", "cues": "far.csv", "truth": "row"}, "row 0 of far.csv has .*99.* in column 'row'"),
     ({"patterns": "keys.npy", "truth": "row"}, "name their file with --cues"),
     ({"patterns": "keys.npy", "beta": "big"}, "--beta must be auto, separation or a number, got 'big'"),
+    ({"patterns": "keys.npy", "beta": "inf"}, "--beta must be a finite number above 0, got inf"),
+    ({"patterns": "keys.npy", "beta": "50", "on_empty": "error"}, "60 of 60 cues lie outside every support"),
+    (PHASE | {"b": 0.0}, "b and beta_net must be above 0, got 0"),
+    (PHASE | {"count": 0.0}, "--count must be a number above 1, got 0"),
+    (PHASE | {"count": float("nan")}, "--count must be a number above 1, got nan"),
+    (PHASE | {"alpha": "nan"}, "--alpha must be loads of at least 0, got 'nan'"),
     (PHASE | {"alpha": "0.1:0.5"}, "--alpha must be one number or FIRST:LAST:COUNT"),
     (PHASE | {"scheme": "all"}, "--scheme must be full, cone, bulk"),
     (PHASE | {"alpha": "2"}, "patterns at alpha = 2 make N = 2"),

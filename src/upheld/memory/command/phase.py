@@ -55,20 +55,29 @@ class Request:
     sweeps: int
     seed: int
 
+    @property
+    def kernel_b(self) -> float:
+        """`b` as given, 0 included, which is refused; only what was left out is the default."""
+        return B if self.b is None else self.b
+
+    @property
+    def patterns(self) -> float:
+        return COUNTS[self.scheme] if self.count is None else self.count
+
     def sampler(self, alpha: float, T: list[float], trials: int, seed: int) -> SphereSampler:
         N = self._dimension(alpha)
         return SphereSampler(
-            self.kernel, alpha, N, T, self.scheme, self.move, trials, random_state=seed, b=self.b or B, beta_net=self.beta_net,
+            self.kernel, alpha, N, T, self.scheme, self.move, trials, random_state=seed, b=self.kernel_b, beta_net=self.beta_net,
             burn_in=self.sweeps // 4, sweeps=self.sweeps, protocol=self.protocol,
         )  # fmt: skip
 
     def _dimension(self, alpha: float) -> int:
         if self.dimension is not None:
             return self.dimension
-        N = round(math.log(self.count or COUNTS[self.scheme]) / alpha) if alpha > 0 else 0
+        N = round(math.log(self.patterns) / alpha) if alpha > 0 else 0
         if N < SMALLEST_DIMENSION:
             raise ValueError(
-                f"M = {self.count or COUNTS[self.scheme]:g} patterns at alpha = {alpha:g} make N = {N}; give a larger --count, "
+                f"M = {self.patterns:g} patterns at alpha = {alpha:g} make N = {N}; give a larger --count, "
                 "or --dimension"
             )
         return N
@@ -109,6 +118,10 @@ def units(request: Request) -> list[Unit]:
     loads, temperatures = numbers("--alpha", request.alpha), numbers("--temp", request.temp)
     if request.scheme not in COUNTS:
         raise ValueError(f"--scheme must be {', '.join(COUNTS)}, got {request.scheme!r}")
+    if not 1 < request.patterns < math.inf:
+        raise ValueError(f"--count must be a number above 1, got {request.patterns:g}")
+    if not all(0 <= alpha < math.inf for alpha in loads):
+        raise ValueError(f"--alpha must be loads of at least 0, got {request.alpha!r}")
     made = []
     for place, alpha in enumerate(loads):
         request.sampler(alpha, temperatures, 1, 0)
@@ -235,7 +248,7 @@ def cells(table: pd.DataFrame, request: Request) -> pd.DataFrame:
     )
     expected = np.empty(len(found))
     for N, part in found.groupby("N"):
-        expected[part.index] = phi_eq(part["T"].to_numpy(), request.kernel, request.b or B, N=int(N))  # type: ignore[arg-type]
+        expected[part.index] = phi_eq(part["T"].to_numpy(), request.kernel, request.kernel_b, N=int(N))  # type: ignore[arg-type]
     found["phi_N"] = expected
     merged = table.merge(found[["alpha", "T", "phi_N"]], on=["alpha", "T"])
     merged["kept"] = merged["phi_target"] >= merged["phi_N"] - 0.05
@@ -264,7 +277,7 @@ def lines(kernel: str, b: float, beta_net: float) -> dict[str, Line]:
 def scored(found: pd.DataFrame, request: Request) -> pd.DataFrame:
     """The share of trials that each theory places on the wrong side, best first."""
     rows = []
-    for name, line in lines(request.kernel, request.b or B, request.beta_net).items():
+    for name, line in lines(request.kernel, request.kernel_b, request.beta_net).items():
         stable = np.asarray(line(found["T"].to_numpy())) >= found["alpha"].to_numpy()
         wrong = np.where(stable, 1 - found["retrieved"], found["retrieved"])
         rows.append({"theory": name, "misplaced": float(np.average(wrong, weights=found["trials"]))})
@@ -274,7 +287,7 @@ def scored(found: pd.DataFrame, request: Request) -> pd.DataFrame:
 def _finish(out: Path, table: pd.DataFrame, found: pd.DataFrame, request: Request, document: dict[str, Any]) -> None:
     from upheld.memory.plots import phase_map
 
-    picture = phase_map(found, lines(request.kernel, request.b or B, request.beta_net))
+    picture = phase_map(found, lines(request.kernel, request.kernel_b, request.beta_net))
     write_files(
         out,
         {"phase.csv": table[COLUMNS].to_csv(index=False), "phase.png": drawn(picture, "png"), "phase.svg": drawn(picture, "svg"),

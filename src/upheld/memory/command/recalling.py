@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import sys
@@ -26,6 +27,7 @@ from upheld.report.writing import write_files
 SCHEMA = "upheld.memory.run/1"
 NOISE_STEPS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5)
 MOST_DRAWN, MOST_RACED = 1000, 600
+NOISE_STREAM = 5  # a user's patterns may be drawn with the same seed: the noise must not be those numbers again
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ def _memory(asked: Asked, path: Path) -> AssociativeMemory:
             beta = float(asked.beta)
         except ValueError:
             raise ValueError(f"--beta must be auto, separation or a number, got {asked.beta!r}") from None
+        if not 0 < beta < math.inf:
+            raise ValueError(f"--beta must be a finite number above 0, got {asked.beta}")
     return AssociativeMemory(
         asked.kernel,
         beta,
@@ -115,7 +119,7 @@ def _usable(X: FloatArray, path: Path, normalize: bool) -> FloatArray:
 def _cues(asked: Asked, stored: FloatArray) -> tuple[FloatArray, Any]:
     """The user's cues, or damaged copies of what is stored."""
     if asked.cues is None:
-        return corrupt(stored, rng=np.random.default_rng(asked.seed), noise=asked.noise), np.arange(len(stored))
+        return corrupt(stored, rng=_rng(asked.seed), noise=asked.noise), np.arange(len(stored))
     cues, truth = read_vectors(asked.cues, without=asked.truth)
     if cues.shape[1] != stored.shape[1]:
         raise ValueError(
@@ -136,6 +140,10 @@ def _cues(asked: Asked, stored: FloatArray) -> tuple[FloatArray, Any]:
             "-1 is none"
         )
     return cues, values.astype(int)
+
+
+def _rng(seed: int | None) -> np.random.Generator:
+    return np.random.default_rng([seed or 0, NOISE_STREAM])
 
 
 def _summary(memory: AssociativeMemory, asked: Asked, found: Any, index: Any, truth: Any) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def _compared(memory: AssociativeMemory, cues: FloatArray, truth: Any, index: An
     stored = memory.patterns_[:MOST_RACED]
     used = memory._cues(cues)
     chosen = np.flatnonzero(truth < len(stored))[:MOST_RACED]
-    rng = np.random.default_rng(memory.random_state)
+    rng = _rng(memory.random_state)
     rows = [_scored("this memory", index[chosen], truth[chosen])]
     raced = {name: way for name, way in rivals.WAYS.items() if name not in (rivals.LSR, rivals.LSE)}
     with Progress() as progress, progress.part("tuning and racing", len(raced), "rivals") as part:
@@ -206,11 +214,12 @@ def _scored(name: str, index: Any, truth: Any) -> dict[str, Any]:
 
 def _curve(memory: AssociativeMemory, stored: FloatArray, seed: int) -> pd.DataFrame:
     """Recall, refusal and margin against the noise of copies of stored rows."""
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
+    refusing = copy.copy(memory).set_params(on_empty="abstain") if memory.on_empty == "error" else memory
     rows = rng.permutation(len(stored))[:MOST_DRAWN]
     points = []
     for noise in NOISE_STEPS:
-        index = memory.predict(corrupt(stored, rng=rng, noise=noise)[rows]) if memory.on_empty != "error" else rows
+        index = refusing.predict(corrupt(stored, rng=rng, noise=noise)[rows])
         points.append({
             "noise": noise, "right": float((index == rows).mean()), "refused": float((index < 0).mean()), "margin": memory.margin(noise),
         })  # fmt: skip

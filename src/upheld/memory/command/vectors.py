@@ -56,9 +56,13 @@ def _table(path: Path, ending: str) -> pd.DataFrame:
         with np.load(path, allow_pickle=False) as archive:
             tensors = {name: archive[name] for name in archive.files}
     else:
+        from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
-        tensors = dict(load_file(path))
+        try:
+            tensors = dict(load_file(path))
+        except SafetensorError as error:  # no ValueError
+            raise ValueError(str(error)) from error
     if len(tensors) != 1:
         raise ValueError(f"{path} holds {len(tensors)} arrays ({_some(tensors)}); keep the one with the vectors")
     return _frame(next(iter(tensors.values())), path)
