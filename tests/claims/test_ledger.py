@@ -360,6 +360,8 @@ def test_what_cannot_be_written_is_read(somebody_s, of_file, of_folder):
     somebody_s.chmod(of_folder)
     with without_privileges():
         check_that_it_is_only_read(path)
+        with pytest.raises(LedgerError, match="cannot be written: name a file in a folder of yours with --ledger"):
+            Ledger(path)  # a run is refused before it measures anything
     somebody_s.chmod(0o700)
     path.chmod(0o600)
     with Ledger(path, for_reading=True) as book:

@@ -132,3 +132,11 @@ def test_bad_settings() -> None:
 def test_what_leaves_for_the_server_can_be_read_as_json() -> None:
     _, seen, _ = held(reply("fine"))
     assert json.loads(json.dumps(seen[0].body))["messages"] == [{"role": "user", "content": "go"}]
+
+
+def test_a_key_that_a_server_throws_back_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPHELD_API_KEY_127_0_0_1", "sk-planted-0123456789")
+    echoed = reply("your key is sk-planted-0123456789", ("add", '{"a": "sk-planted-0123456789"}'))
+    conversation, seen, _ = held(echoed, reply("done"))
+    assert seen[0].headers["authorization"] == "Bearer sk-planted-0123456789"
+    assert "planted" not in str(conversation.steps)

@@ -272,6 +272,7 @@ def f():
     return found
 """)  # fmt: skip
     assert "planted" not in str(seen)
+    assert not set(seen) & {"PATH", "HOME", "UPHELD_PLANTED_KEY"}  # nor the warm interpreter's own
 
 
 def test_no_call_sees_another(sandbox: Sandbox) -> None:

@@ -87,7 +87,9 @@ class Ledger:
         if path.is_dir():
             raise LedgerError(f"the ledger {path} is a folder: name a file with --ledger")
         with self._explained():
-            self.writable = not for_reading or not path.exists() or _can_be_written(path)
+            self.writable = not path.exists() or _can_be_written(path)
+            if not self.writable and not for_reading:  # SQLite would notice at the first result
+                raise PermissionError("permission denied")
             if self.writable:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from upheld.report.drawing import BLUE, GREEN, PINK, QUIET, RED, figure, legend_above
+from upheld.report.drawing import BLUE, GREEN, PINK, QUIET, RED, figure, legend_above, plain_logs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,8 +91,10 @@ def by_method(frame: pd.DataFrame, metric: str, label: str, *, log: bool = False
     return made
 
 
-def against(frame: pd.DataFrame, x: str, metric: str, labels: tuple[str, str]) -> Figure:
-    """A metric against a condition, both logarithmic, a line a method."""
+def against(frame: pd.DataFrame, x: str, metric: str, labels: tuple[str, str], *, log: bool = True) -> Figure:
+    """A metric against a condition, which is logarithmic, as the metric is if `log`; a line a method."""
+    from matplotlib.ticker import LogLocator
+
     made, axes = figure()
     rows = frame[frame["metric"] == metric]
     for place, (name, part) in enumerate(rows.groupby("method", sort=False)):
@@ -105,15 +107,21 @@ def against(frame: pd.DataFrame, x: str, metric: str, labels: tuple[str, str]) -
             label=str(name),
         )
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set_xticks(sorted(rows[x].unique()))
+    plain_logs(axes.xaxis)
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # a range of less than a decade has marks, too
+        plain_logs(axes.yaxis)
     axes.set_xlabel(labels[0], fontsize=9)
     axes.set_ylabel(labels[1], fontsize=9)
-    legend_above(made, axes)
+    if rows["method"].nunique() > 1:
+        legend_above(made, axes)
     return made
 
 
 def race(frame: pd.DataFrame) -> Figure:
-    """Distance to held-out digits against the judge's accuracy: right and low is good."""
+    """Distance to held-out digits against the judge's accuracy: right and low is good; distances below 0.01 are drawn there."""
     wide = (
         frame[frame["metric"].isin(["energy distance", "judge accuracy"])]
         .groupby(["method", "metric"], sort=False)["value"]
@@ -157,6 +165,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
         x="K",
         metric="peak beyond the particles, over a chunk's",
         labels=("particles K", "peak memory / a chunk's"),
+        log=False,
     ),
     "flows.beats-rivals-pictures": partial(
         by_method, metric="FD-judge", label="distance in the judge's features", log=True

@@ -12,7 +12,21 @@ import numpy as np
 import pandas as pd
 
 from upheld.memory.theory import alpha_c, alpha_th, capacity_zero_t, phi_eq, ramsauer_bound
-from upheld.report.drawing import BLUE, BROWN, FAINT, GREEN, INK, ORANGE, PINK, QUIET, RED, SKY, figure, legend_above
+from upheld.report.drawing import (
+    BLUE,
+    BROWN,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PINK,
+    QUIET,
+    RED,
+    SKY,
+    figure,
+    legend_above,
+    plain_logs,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,6 +179,8 @@ def capacity(frame: pd.DataFrame) -> Figure:
     axes.plot(beta, [ramsauer_bound(one) for one in beta], color=QUIET, linestyle=":", label="Ramsauer bound")
     axes.axhline(0.5, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="½, as published")
     axes.set(xlabel="sharpness of the kernel, β_net", ylabel="capacity at T = 0", xscale="log")
+    axes.set_xticks([0.25, 0.5, 1, 2, 4])
+    plain_logs(axes.xaxis)
     _title(axes, "points: measured, N → ∞")
     legend_above(picture, axes)
     return picture

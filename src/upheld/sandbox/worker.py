@@ -8,6 +8,7 @@ that the program does not have.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -44,6 +45,13 @@ def main(descriptor: int) -> None:
     host.sendall(packed({"absent": absent}))
     mechanisms = tuple(name for name in MECHANISMS if name not in absent)
     gc.freeze()  # copies share what is there now
+    _serve(host, parent, mechanisms, filters)
+    with contextlib.suppress(OSError):  # the host removed it, if it had the time
+        os.rmdir(order["below"])
+
+
+def _serve(host: socket.socket, parent: int, mechanisms: tuple[str, ...], filters: Mapping[bool, Filter]) -> None:
+    """A keeper for each call, until the host is gone."""
     while True:
         ready, _, _ = select.select([host], [], [], 1.0)
         _reap()
