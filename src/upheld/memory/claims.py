@@ -36,7 +36,7 @@ from upheld.claims import (
 )
 from upheld.memory import extremes, rivals
 from upheld.memory.data import corrupt, draw_patterns, effective_dimension, load_digits, load_sentences, on_sphere
-from upheld.memory.escape import escape_channels
+from upheld.memory.escape import basin_lifetime, escape_channels
 from upheld.memory.geometry import FloatArray, log_tail
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import (
@@ -232,6 +232,7 @@ LSE_LOADS = {
     0.4: (12, 1000),
 }  # N, sweeps
 HOTTEST = 6.0
+KRAMERS, RELAXATION_SWEEPS = "Kramers, finite time", 10.0
 LSE_LINES: dict[str, Callable[[float], Any]] = {
     "paper (Gaussian equal depth)": lambda a: t_c(a, density="gaussian"),
     "equal depth": t_c,
@@ -258,7 +259,7 @@ def boundary(T: Sequence[float], retrieved: Any) -> float:
 def measure_lse_map(trial: Trial) -> Iterator[Measurement]:
     """One seed of the map: each load heated through its temperatures; which theory places how many points on the wrong side."""
     critical: dict[float, float] = {}
-    wrong: dict[str, list[float]] = {name: [] for name in LSE_LINES}
+    wrong: dict[str, list[float]] = {name: [] for name in (*LSE_LINES, KRAMERS)}
     share = float(trial.condition["share"])
     for alpha, (N, sweeps) in LSE_LOADS.items():
         if int(trial.condition["largest_N"]) < N:
@@ -274,6 +275,8 @@ def measure_lse_map(trial: Trial) -> Iterator[Measurement]:
         yield Measurement("lse", f"kept at the highest T, alpha={alpha:g}", float(kept[-1]))
         for name, line in LSE_LINES.items():
             wrong[name].append(float(((float(line(alpha)) >= np.asarray(T)) != kept).mean()))
+        lives = basin_lifetime(alpha, T, N) * RELAXATION_SWEEPS > sweeps * share
+        wrong[KRAMERS].append(float((lives != kept).mean()))
     for name, shares in wrong.items():
         yield Measurement(name, "misplaced", float(np.mean(shares)))
     if len(critical) > 2:
@@ -392,7 +395,6 @@ LSR_LINES = {
     "collective, Gaussian": ("gaussian", "collective"), "collective": ("spherical", "collective"),
 }  # fmt: skip
 KINETIC = "channels"
-RELAXATION_SWEEPS = 10.0
 
 
 def measure_lsr_map(trial: Trial) -> Iterator[Measurement]:
@@ -608,7 +610,7 @@ CLAIMS = [
     ),
     Claim(
         "memory.lse-theories", "the share of temperatures that each theory of LSE places on the wrong side", None, LSE_MAP,
-        Reported(tuple(Mean("misplaced", name) for name in LSE_LINES)), ours=True,
+        Reported(tuple(Mean("misplaced", name) for name in (*LSE_LINES, KRAMERS))), ours=True,
     ),
     Claim(
         "memory.threshold-exists", "below a threshold load no other pattern reaches a state in the support of LSR, above it one does",

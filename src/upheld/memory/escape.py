@@ -1,4 +1,6 @@
-"""How an LSR memory is lost below alpha_th at finite N: through other patterns' supports that touch the target's.
+"""How a memory is lost in finite time at finite N.
+
+LSR below alpha_th: through other patterns' supports that touch the target's.
 
 The state sits at alignment phi = phi(T). A pattern at alignment psi to the target opens a channel when its support can be entered
 without leaving the target's, and the entry costs the entropy of one coordinate of the state given phi::
@@ -10,6 +12,8 @@ without leaving the target's, and the entry costs the entropy of one coordinate 
 
 psi_max is the alignment of the nearest pattern of a typical draw, M P(psi > psi_max) = 1. tau counts relaxation times of the chain
 (about ten sweeps of N/2 pair moves). (1) to (3): the authors' later manuscript on LSR; the exact exponent in (2) and (4): ours.
+
+LSE: over the wall of its basin, (5) at `basin_lifetime`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from upheld.memory.geometry import FloatArray, alignment_of_log_tail, gauss_legendre, log_alignment_density, log_tail
-from upheld.memory.theory import B, phi_c, phi_eq
+from upheld.memory.theory import B, cusp, phi_c, phi_eq
 
 SMALLEST_N = 5
 NODES = 200
@@ -75,6 +79,44 @@ def escape_channels(alpha: ArrayLike, T: ArrayLike, N: int, b: float = B) -> Cha
         log_rate = width + _log_sum(logs + np.log(weights))
         carried = np.take_along_axis(barrier, logs.argmax(-1)[..., None], -1)[..., 0]
         return Channels(K, np.where(highest > lowest, carried, np.inf), np.asarray(np.exp(-log_rate)))
+
+
+def basin_lifetime(alpha: ArrayLike, T: ArrayLike, N: int, beta_net: float = 1.0) -> FloatArray:
+    """Relaxation times until an LSE memory is lost over the wall of its basin (Kramers, prefactor 1; ours).
+
+    The wall is the alignment below which the noise outweighs the target (`theory.cusp`), and its height is what the sphere and the
+    energy make of the way there::
+
+        Delta F / T = N (phi - cusp) / T + ((N-3)/2) ln((1 - phi^2) / (1 - cusp^2)),      tau = exp(Delta F / T)       (5)
+
+    1 where phi(T) lies below the cusp: there is no basin.
+
+    Parameters
+    ----------
+    alpha, T : loads and temperatures above 0, shapes that broadcast
+    N : dimension, at least 5
+    beta_net : inverse variance of the kernel
+
+    Raises
+    ------
+    ValueError
+        If N < 5, or a temperature is not above 0.
+
+    Examples
+    --------
+    >>> cold, hot = basin_lifetime(0.1, [0.3, 1.0], 50)
+    >>> bool(cold > 1e4 * hot)
+    True
+    """
+    if N < SMALLEST_N:
+        raise ValueError(f"N must be at least {SMALLEST_N}, got {N}")
+    alpha, T = np.broadcast_arrays(np.asarray(alpha, dtype=float), np.asarray(T, dtype=float))
+    if not np.all(T > 0):
+        raise ValueError("a lifetime needs temperatures above 0; at 0 nothing moves")
+    phi = phi_eq(T, "lse")
+    wall = np.minimum(cusp(alpha, beta_net), phi)
+    barrier = N * (phi - wall) / T + (N - 3) / 2 * (np.log1p(-(phi**2)) - np.log1p(-(wall**2)))
+    return np.asarray(np.exp(np.minimum(barrier, 700.0)))
 
 
 def _log_sum(logs: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from upheld.memory.blockwise import blockwise_attention
 from upheld.memory.energies import squared_distances
 from upheld.memory.recall import weights
 from upheld.memory.theory import KERNELS
@@ -112,6 +113,8 @@ class KernelAttention(nn.Module):
     radius : of LSR's support, sqrt(2/beta)
     window : tau of the straight-through indicator; 0 for none
     on_empty : rows without support return their query ("abstain") or the value of the nearest key ("nearest")
+    backend : "dense", or "flex" (`blockwise`), which never forms the weights and skips blocks without support: to be called with
+        ``need_weights=False``, and for LSR without gradients
 
     Examples
     --------
@@ -139,8 +142,15 @@ class KernelAttention(nn.Module):
         radius: float | None = None,
         window: float = 0.0,
         on_empty: str = "abstain",
+        backend: str = "dense",
     ) -> None:
         super().__init__()
+        if backend not in ("dense", "flex"):
+            raise ValueError(f"backend must be 'dense' or 'flex', got {backend!r}")
+        if backend == "flex" and (dropout or on_empty == "nearest"):
+            raise ValueError(
+                "backend='flex' never forms the weights that dropout and on_empty='nearest' need; use 'dense'"
+            )
         if embed_dim % num_heads:
             raise ValueError(f"embed_dim {embed_dim} must be a multiple of num_heads {num_heads}")
         if beta is not None and radius is not None:
@@ -157,6 +167,7 @@ class KernelAttention(nn.Module):
             batch_first,
             dropout,
         )
+        self.backend = backend
         made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.q_proj = nn.Linear(embed_dim, embed_dim, **made)
         self.k_proj = nn.Linear(kdim or embed_dim, embed_dim, **made)
@@ -185,15 +196,21 @@ class KernelAttention(nn.Module):
             self._heads(proj(x))
             for proj, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
         )  # fmt: skip
-        allowed = self._allowed(q, k, key_padding_mask, attn_mask, is_causal)
-        w, empty = self.attention_weights(q, k, allowed)
+        masked = is_causal or key_padding_mask is not None or attn_mask is not None
+        w: Tensor | None = None
+        if self.backend == "flex":
+            self._check_flex(q, need_weights)
+            seen = self._allowed(q, k, key_padding_mask, attn_mask, is_causal) if masked else None
+            mixed, empty = blockwise_attention(q, k, v, self.kernel, self.beta, seen)
+        else:
+            w, empty = self.attention_weights(q, k, self._allowed(q, k, key_padding_mask, attn_mask, is_causal))
+            mixed = nn.functional.dropout(w, self.dropout, self.training) @ v
         _count(self, empty)
-        mixed = nn.functional.dropout(w, self.dropout, self.training) @ v
         if self.kernel == "lsr" and self.on_empty == "abstain":
             mixed = torch.where(empty, q, mixed)
         out = self.out_proj(mixed.transpose(1, 2).flatten(2))
         shown = None
-        if need_weights:
+        if need_weights and w is not None:
             shown = w.mean(1) if average_attn_weights else w
         if unbatched:
             return out[0], None if shown is None else shown[0]
@@ -215,6 +232,14 @@ class KernelAttention(nn.Module):
             nearest = distances.masked_fill(~allowed, math.inf).argmin(-1, keepdim=True)
             w = torch.where(empty & allowed.any(-1, keepdim=True), torch.zeros_like(w).scatter(-1, nearest, 1.0), w)
         return w, empty
+
+    def _check_flex(self, q: Tensor, need_weights: bool) -> None:
+        if need_weights:
+            raise ValueError("backend='flex' never forms the weights; call with need_weights=False, or use 'dense'")
+        if self.kernel == "lsr" and torch.is_grad_enabled() and q.requires_grad:
+            raise ValueError(
+                "the gradient of LSR needs the weights; train with backend='dense', or call under torch.no_grad()"
+            )
 
     def _backwards_by_energy(self, w: Tensor, inside: Tensor, height: Tensor) -> Tensor:
         """(2) in value, (3) in gradient."""

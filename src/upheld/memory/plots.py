@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LINE_STYLES: dict[str, tuple[str, str]] = {  # colour, dashes
     "paper": (RED, "-"), "paper (Gaussian equal depth)": (RED, "-"), "single, Gaussian": (ORANGE, "--"), "single": (ORANGE, "-"),
     "collective, Gaussian": (PINK, "--"), "collective": (GREEN, "-"), "equal depth": (GREEN, "-"), "spinodal": (SKY, "-"),
-    "Ramsauer bound": (QUIET, ":"), "channels": (BLUE, "-"),
+    "Ramsauer bound": (QUIET, ":"), "channels": (BLUE, "-"), "Kramers, finite time": (BLUE, "-"),
 }  # fmt: skip
 KERNEL_COLOURS = {"lse": BLUE, "lsr": RED}
 Line = Callable[[Any], Any]
