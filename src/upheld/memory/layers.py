@@ -114,7 +114,8 @@ class KernelAttention(nn.Module):
     window : tau of the straight-through indicator; 0 for none
     on_empty : rows without support return their query ("abstain") or the value of the nearest key ("nearest")
     backend : "dense", or "flex" (`blockwise`), which never forms the weights and skips blocks without support: to be called with
-        ``need_weights=False``, and for LSR without gradients
+        ``need_weights=False``; trains LSE on a GPU alone, LSR nowhere (on a CPU torch has no gradient of it: train with "dense", whose
+        parameters are the same, and load them)
 
     Examples
     --------
@@ -199,7 +200,7 @@ class KernelAttention(nn.Module):
         masked = is_causal or key_padding_mask is not None or attn_mask is not None
         w: Tensor | None = None
         if self.backend == "flex":
-            self._check_flex(q, need_weights)
+            self._check_flex(q, k, v, need_weights)
             seen = self._allowed(q, k, key_padding_mask, attn_mask, is_causal) if masked else None
             mixed, empty = blockwise_attention(q, k, v, self.kernel, self.beta, seen)
         else:
@@ -233,12 +234,18 @@ class KernelAttention(nn.Module):
             w = torch.where(empty & allowed.any(-1, keepdim=True), torch.zeros_like(w).scatter(-1, nearest, 1.0), w)
         return w, empty
 
-    def _check_flex(self, q: Tensor, need_weights: bool) -> None:
+    def _check_flex(self, q: Tensor, k: Tensor, v: Tensor, need_weights: bool) -> None:
         if need_weights:
             raise ValueError("backend='flex' never forms the weights; call with need_weights=False, or use 'dense'")
-        if self.kernel == "lsr" and torch.is_grad_enabled() and q.requires_grad:
+        if not torch.is_grad_enabled() or not any(x.requires_grad for x in (q, k, v)):
+            return
+        if self.kernel == "lsr":
             raise ValueError(
                 "the gradient of LSR needs the weights; train with backend='dense', or call under torch.no_grad()"
+            )
+        if not q.is_cuda:
+            raise ValueError(
+                "torch has no gradient of flex_attention on a CPU; train with backend='dense', or call under torch.no_grad()"
             )
 
     def _backwards_by_energy(self, w: Tensor, inside: Tensor, height: Tensor) -> Tensor:
