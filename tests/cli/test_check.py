@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from installed import LISTED, Command, alive, committed, descendants, refused
+from upheld.cli.check import _lost
 
 SMOKE = ("check", "brittle", "--scale", "smoke", "--jobs", "1")
 CLAIM = {
@@ -21,6 +22,7 @@ CLAIM = {
     "statement",
     "reported",
     "ours",
+    "timed",
     "rule",
     "outcome",
     "findings",
@@ -157,6 +159,29 @@ def test_reproduce_accepts_the_same_verdicts_and_no_others(again):
     )
     assert other.returncode == 1
     assert "mom.bound was reported, now it is upheld\n" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "timed", "differs"),
+    [
+        ("upheld", "inconclusive", True, False),
+        ("inconclusive", "not upheld", True, False),
+        ("upheld", "not upheld", True, True),
+        ("upheld", "not run", True, True),
+        ("upheld", "inconclusive", False, True),
+    ],
+)
+def test_a_verdict_by_the_clock_may_waver_but_not_turn_round(before, now, timed, differs):
+    claim = {"id": "mom.quick", "outcome": now, "timed": timed}
+    known = {"mom": {"outcomes": {"mom.quick": before}}}
+    sentences = _lost({"methods": [{"name": "mom", "claims": [claim]}]}, known, any_change=True)
+    assert sentences == ([f"mom.quick was {before}, now it is {now}"] if differs else [])
+
+
+def test_a_claim_lost_to_the_clock_is_still_lost_from_a_baseline():
+    claim = {"id": "mom.quick", "outcome": "inconclusive", "timed": True}
+    known = {"mom": {"outcomes": {"mom.quick": "upheld"}}}
+    assert _lost({"methods": [{"name": "mom", "claims": [claim]}]}, known, any_change=False)
 
 
 @pytest.mark.parametrize("option", ["--baseline", "--reproduce"])

@@ -21,6 +21,8 @@ class Claim:
     rule : from measurements to verdict
     ours : a check that the authors do not claim: a control, a stricter protocol, a property we added
     note : what a reader has to know to read the verdict rightly
+    timed : the rule reads a clock, whose noise belongs to the machine: a repetition that ends in *inconclusive* where it was
+        decided, or the other way round, is no contradiction
     """
 
     id: str
@@ -30,6 +32,7 @@ class Claim:
     rule: Rule
     ours: bool = False
     note: str = ""
+    timed: bool = False
 
     @property
     def method(self) -> str:

@@ -32,8 +32,8 @@ def verdicts_json(results: Sequence[MethodResults]) -> dict[str, Any]:
         {"schema": "upheld.verdicts/1",
          "methods": [{"name", "title", "field", "summary", "paper", "scale", "fingerprint",
                       "tally": {"authors": {outcome: n}, "ours": {outcome: n}},
-                      "claims": [{"id", "statement", "reported", "ours", "rule": {"words", "code"}, "outcome", "note", "claim_note",
-                                  "change", "earlier", "trials": {"wanted", "done", "failed", "not_run", "missing"}, "reasons",
+                      "claims": [{"id", "statement", "reported", "ours", "timed", "rule": {"words", "code"}, "outcome", "note",
+                                  "claim_note", "change", "earlier", "trials": {"wanted", "done", "failed", "not_run", "missing"}, "reasons",
                                   "decisive": index of the finding that the verdict hangs on, or null,
                                   "findings": [{"label", "estimate", "low", "high", "region", "units", "outcome", "note"}]}]}]}
     """
@@ -70,6 +70,7 @@ def _claim(claim: Claim, verdict: Verdict) -> dict[str, Any]:
         "statement": claim.statement,
         "reported": claim.reported,
         "ours": claim.ours,
+        "timed": claim.timed,
         "rule": {"words": claim.rule.words(), "code": verdict.rule},
         "outcome": str(verdict.outcome),
         "note": verdict.note,
