@@ -34,7 +34,7 @@ def test_histogram_refuses_what_no_cycle_emits(lengths):
 def test_positions_never_reached_are_left_out():
     picture = acceptance_by_position({"dflash": [0.5, math.nan, math.nan], "eagle": [0.9, 0.8]})
     check_picture(picture)
-    assert [list(line.get_ydata())[0] for line in picture.axes[0].lines] == [50, 90]
+    assert [next(iter(line.get_ydata())) for line in picture.axes[0].lines] == [50, 90]
 
 
 def test_no_draft_no_picture():

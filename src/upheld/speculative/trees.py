@@ -106,10 +106,7 @@ class TreeDecoder(SpeculativeDecoder):
         super().__init__(target, drafter, **options)
         if not isinstance(self.proposer, BlockProposer) or drafter.config.autoregressive:
             raise ValueError("a tree is grown from the laws of a whole block; this drafter proposes token by token")
-        if Reader(target).slides:
-            raise ValueError("trees need a target that looks at the whole text; this one's attention slides")
-        if nodes < 1:
-            raise ValueError(f"a tree needs at least one node below its anchor, got {nodes}")
+        check_tree(target, nodes)
         self.nodes, self.top = nodes, top
 
     def _cycle(
@@ -147,6 +144,20 @@ class TreeDecoder(SpeculativeDecoder):
             return tree
         known = self.proposer.ids
         return Tree([int(known[token]) for token in tree.tokens], tree.parents, tree.depths)
+
+
+def check_tree(target: PreTrainedModel, nodes: int) -> None:
+    """Refuse a target that cannot verify trees, and a tree of nothing.
+
+    Raises
+    ------
+    ValueError
+        As said.
+    """
+    if Reader(target).slides:
+        raise ValueError("trees need a target that looks at the whole text; this one's attention slides")
+    if nodes < 1:
+        raise ValueError(f"a tree needs at least one node below its anchor, got {nodes}")
 
 
 def walk(
