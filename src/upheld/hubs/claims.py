@@ -508,6 +508,7 @@ CLAIMS = [
         rule=Superior(
             "seconds, one fit", ours="jic", rivals=GRAPHICAL_LASSOS, relative=True, lower_is_better=True, per=DESIGN
         ),
+        timed=True,
     ),
     Claim(
         "hubs.eigenspace",

@@ -661,6 +661,7 @@ CLAIMS = [
         experiment=COST,
         rule=AtLeast(Ratio(Mean("seconds", "luq, untrained base model"), Mean("seconds", "isotropy")), 5.0),
         note="Times of a base-size NLI model with random weights, which does the same arithmetic; users run larger ones.",
+        timed=True,
     ),
     Claim(
         "isotropy.screens",

@@ -33,8 +33,8 @@ def verdicts_json(results: Sequence[MethodResults]) -> dict[str, Any]:
          "methods": [{"name", "title", "field", "summary", "paper", "scale", "fingerprint",
                       "tally": {"authors": {outcome: n}, "ours": {outcome: n}},
                       "claims": [{"id", "statement", "reported", "ours", "timed", "rule": {"words", "code"}, "outcome", "note",
-                                  "claim_note", "change", "earlier", "trials": {"wanted", "done", "failed", "not_run", "missing"}, "reasons",
-                                  "decisive": index of the finding that the verdict hangs on, or null,
+                                  "claim_note", "change", "earlier", "trials": {"wanted", "done", "failed", "not_run", "missing"},
+                                  "reasons", "decisive": index of the finding that the verdict hangs on, or null,
                                   "findings": [{"label", "estimate", "low", "high", "region", "units", "outcome", "note"}]}]}]}
     """
     return {"schema": SCHEMA, "methods": [_method(one) for one in results]}
