@@ -22,7 +22,7 @@ MEASURED = {
     "memory.lse-map": [
         *(("lse", f"critical temperature at alpha={alpha:g}", "") for alpha in LSE_LOADS), *((name, "misplaced", "") for name in LSE_LINES),
     ],
-    "memory.support": [
+    "memory.support-redrawn": [
         ("exact", metric, f"N={N}") for metric in ("load with one expected", "load with probability 1/2") for N in SUPPORT_LADDER
     ],
     "memory.survival": [("lsr", "survived", ""), ("lsr", "sweeps lived", "")],
