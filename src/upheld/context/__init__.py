@@ -19,7 +19,9 @@ from upheld.context.consumers import Answered, Consumer, LineReader, embedding_r
 from upheld.context.crossover import ProgramMetaAgent
 from upheld.context.engineer import ContextEngineer
 from upheld.context.folder import Context, ContextFunction, Line, Made
+from upheld.context.generate_lm import GenerateLM
 from upheld.context.history import Entry, History
+from upheld.context.label_lm import LabelLM
 from upheld.context.loop import Loop, Settings
 from upheld.context.metrics import METRICS, Metric, register_metric
 from upheld.context.program_base import ProgramBaseAgent
@@ -29,7 +31,35 @@ from upheld.context.task import Sample, Task
 from upheld.context.vectors import Vectors
 
 __all__ = [
-    "METRICS", "Answered", "BaseAgent", "Consumer", "Context", "ContextEngineer", "ContextFunction", "Entry", "Genes", "History",
-    "Line", "LineReader", "Loop", "Made", "MetaAgent", "Metric", "ProgramBaseAgent", "ProgramMetaAgent", "Rollout", "RolloutCache",
-    "Sample", "Settings", "Skill", "Task", "Vectors", "embedding_reader", "evaluate", "register_metric", "tfidf_reader",
+    "METRICS",
+    "Answered",
+    "BaseAgent",
+    "Consumer",
+    "Context",
+    "ContextEngineer",
+    "ContextFunction",
+    "Entry",
+    "GenerateLM",
+    "Genes",
+    "History",
+    "LabelLM",
+    "Line",
+    "LineReader",
+    "Loop",
+    "Made",
+    "MetaAgent",
+    "Metric",
+    "ProgramBaseAgent",
+    "ProgramMetaAgent",
+    "Rollout",
+    "RolloutCache",
+    "Sample",
+    "Settings",
+    "Skill",
+    "Task",
+    "Vectors",
+    "embedding_reader",
+    "evaluate",
+    "register_metric",
+    "tfidf_reader",
 ]  # fmt: skip

@@ -22,11 +22,12 @@ EDGES = " \t-*|:;,.→"
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer, how far it lies above the runner-up, and the tokens of its prompt."""
+    """An answer, how far it lies above the runner-up, and the tokens of its prompt; `problem` says why there is none."""
 
     text: str
     margin: float
     tokens: int
+    problem: str = ""
 
 
 class Consumer(Protocol):
@@ -56,6 +57,8 @@ class LineReader:
     """
 
     reads_order = False
+    temperature = 0.05
+    """Of the softmax that makes shares of cosines: an order, not a calibrated law."""
 
     def __init__(self, task: Task, embed: Embed, name: str) -> None:
         self.task, self.labels, self.embed = task, task.labels(), embed
@@ -114,16 +117,13 @@ class LineReader:
         counts = {context: count_tokens(context) for context in dict.fromkeys(contexts)}
         lengths = [counts[c] + count_tokens(q) for c, q in zip(contexts, questions, strict=True)]
         return [
-            Answered(self._chosen(row), float(margin), length)
+            Answered(several(row, self.labels, self._cut), float(margin), length)
             for row, margin, length in zip(scores, margins, lengths, strict=True)
         ]
 
-    def _chosen(self, scores: NDArray[np.float64]) -> str:
-        if not self.task.scoring.multilabel:
-            return self.labels[int(np.argmax(scores))]
-        return SEPARATOR.join(
-            label for label, score in zip(self.labels, scores, strict=True) if score >= scores.max() - self.delta
-        )
+    @property
+    def _cut(self) -> float | None:
+        return self.delta if self.task.scoring.multilabel else None
 
     def tune(self, samples: Sequence[Sample]) -> None:
         """Set delta on training samples: each read with the others as its context, by micro-F1."""
@@ -134,11 +134,18 @@ class LineReader:
         contexts = ["\n".join(cases[:place] + cases[place + 1 :]) for place in range(len(samples))]
         scores = self.scores([one.question for one in samples], contexts)
         for delta in np.linspace(0, 0.6, 25):
-            answers = [SEPARATOR.join(np.array(self.labels)[row >= row.max() - delta]) for row in scores]
+            answers = [several(row, self.labels, float(delta)) for row in scores]
             value = micro_f1(answers, [one.target for one in samples])
             if value > best:
                 best, self.delta = value, float(delta)
         self.id = f"{self.id}/delta={self.delta:.3f}"
+
+
+def several(scores: NDArray[np.float64], labels: Sequence[str], cut: float | None) -> str:
+    """The best label; with a cut, all labels whose scores lie no further below the best one."""
+    if cut is None:
+        return labels[int(np.argmax(scores))]
+    return SEPARATOR.join(label for label, score in zip(labels, scores, strict=True) if score >= scores.max() - cut)
 
 
 def embedding_reader(task: Task, embed: Embed) -> LineReader:

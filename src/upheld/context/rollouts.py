@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upheld.context.metrics import weighted_mean
@@ -21,7 +21,7 @@ class Rollout:
     """A sample, what was answered, how sure, and at which price.
 
     `margin` is the score of the answer above the runner-up; `tokens` those of the context; `problem` says why a context
-    could not be made and was counted as empty.
+    could not be made and was counted as empty, or why there is no answer.
     """
 
     id: str
@@ -69,7 +69,7 @@ def evaluate(
     return [
         Rollout(
             sample.id, sample.question, answer.text, sample.target, answer.text == sample.target,
-            scoring.score(answer.text, sample.target), answer.margin, one.tokens, one.problem,
+            scoring.score(answer.text, sample.target), answer.margin, one.tokens, one.problem or answer.problem,
         )
         for sample, one, answer in zip(samples, made, answers, strict=True)
     ]  # fmt: skip
@@ -87,8 +87,7 @@ def train_figure(task: Task, batches: Sequence[Sequence[Rollout]]) -> float:
 
 def train_json(task: Task, rollouts: Sequence[Rollout]) -> str:
     """What a base agent reads in data/train.json."""
-    details = [
-        {name: asdict(one)[name] for name in ("id", "question", "answer", "target", "is_correct")} for one in rollouts
-    ]
+    told = ("id", "question", "answer", "target", "is_correct")
+    details = [{name: getattr(one, name) for name in told} for one in rollouts]
     summary = {"metric": task.metric, "value": figure(task, rollouts), "n": len(rollouts)}
     return json.dumps({"summary": summary, "detailed_results": details}, ensure_ascii=False, indent=1)
