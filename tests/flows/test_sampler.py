@@ -363,6 +363,21 @@ def test_a_likelihood_of_zero_on_the_way_is_no_verdict():
     assert torch.equal(torch.isfinite(found.particle_log_weights), ends)
 
 
+def test_a_look_ahead_of_zero_at_the_windows_end_leaves_the_likelihood_to_decide():
+    """P(x > -1/2) of a standard normal is 0.6915. Whoever has g = 0 at the window's end and ends where the likelihood is 1 counts."""
+    normal = GaussianMixtureFlow(torch.zeros(1, 2), 1.0)
+    right = Reward(lambda x: torch.where(x[:, 0] > -0.5, 0.0, -math.inf), differentiable=False)
+    flow = TargetedFlow(normal, right, n_steps=16, n_particles=64, ess_threshold=0.9)
+    with pytest.warns(UserWarning, match="resampling gave them up: .* eps2 > 0 keeps them"):
+        found = flow.sample(20, shape=(2,), generator=generator())
+    assert not torch.isnan(found.particle_log_weights).any()
+    assert (found.samples[:, 0] > -0.5).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = replace(flow, eps2=0.05).sample(60, shape=(2,), generator=generator())
+    assert abs(kept.log_evidence - math.log(0.6915)) < 4 * kept.log_evidence_se < 0.2
+
+
 def test_warnings_where_weights_are_exact_for_another_law():
     with pytest.warns(UserWarning, match="this velocity is one under guidance"):
         replace(BASE, velocity=FlowField(FLOW, guided=True)).planned((2,))

@@ -86,7 +86,7 @@ class AffinePath:
     def score(self, x: Tensor, v: Tensor, t: Tensor | float) -> Tensor:
         """grad log p_t, equation (4): minus the predicted noise over sigma."""
         _, sigma, _, _ = self.coefficients(t, x)
-        return -self.noise(x, v, t) / sigma
+        return self.noise(x, v, t) / -sigma
 
     def velocity_from_endpoint(self, x: Tensor, x1: Tensor, t: Tensor | float) -> Tensor:
         """Velocity of a network that predicts the data; needs sigma > 0."""

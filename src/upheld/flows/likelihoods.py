@@ -224,7 +224,7 @@ def checked_log_prob(of: Callable[..., Tensor], x: Tensor, *further: Any) -> Ten
         raise ValueError(
             f"log_prob of {len(x)} examples gives {shape}; it must give one number an example, ({len(x)},)"
         )
-    if torch.isnan(found).any() or torch.isposinf(found).any():
+    if not (found < math.inf).all():
         raise ValueError(
             f"log_prob is NaN or +inf for {int((torch.isnan(found) | torch.isposinf(found)).sum())} of {len(x)} examples; "
             "mend the likelihood (a logarithm of 0 should be -inf)"

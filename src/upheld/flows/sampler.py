@@ -79,9 +79,9 @@ class Cloud:
         groups, count = kept.shape
         flat = (kept + count * torch.arange(groups)[:, None]).flatten()
         place = flat.to(self.x.device)
-        slope = None if self.slope is None else self.slope[place]
+        slope = None if self.slope is None else self.slope.index_select(0, place)
         return Cloud(
-            self.x[place], self.v[place], self.log_g.flatten()[flat].view(groups, count), slope,
+            self.x.index_select(0, place), self.v.index_select(0, place), self.log_g.flatten()[flat].view(groups, count), slope,
             self.unfinished.flatten()[flat].view(groups, count), self.ancestors.flatten()[flat].view(groups, count),
         )  # fmt: skip
 
@@ -354,8 +354,12 @@ class Run:
                 cloud, log_z = self._select(cloud, log_z, k + 1, streams, trace)
                 told(Progress(k + 1, len(self.times) - 1, float(self.times[k + 1]), trace.ess[-1]))
             x = self._finish(cloud, streams, told)
-            ratio = self._log_likelihood(x, len(seeds)) - cloud.log_g
-            return self._samples(x, cloud, ratio, log_z, trace, streams, mode)
+            if trace.cut:
+                _warn(
+                    "the look-ahead is 0 for some particles, and resampling gave them up: if the likelihood is not 0 where they would have "
+                    "gone, the evidence is too low; eps2 > 0 keeps them"
+                )
+            return self._samples(x, cloud, self._log_likelihood(x, len(seeds)), log_z, trace, streams, mode)
 
     def data_variance(self) -> float:
         """c: mean variance of a coordinate over unconditional end points, always the same ones."""
@@ -397,15 +401,19 @@ class Run:
         t, dt = self.times[k], float(self.times[k + 1] - self.times[k])
         eta2 = self._variance(t)
         mean = cloud.x + dt * (cloud.v + eta2 / 2 * self.path.score(cloud.x, cloud.v, clamped(t)))
+        ratio = torch.zeros_like(cloud.log_g)
         if eta2 == 0:
-            return mean, torch.zeros_like(cloud.log_g)
+            return mean, ratio
         s, wide, noise = math.sqrt(eta2 * dt), 1 + self.of.eps1, streams.normal()
-        shift = torch.zeros_like(mean) if cloud.slope is None else self.guidance * eta2 * dt * cloud.slope
-        d, xi = shift.double().flatten(1), noise.double().flatten(1)
-        ratio = -d.square().sum(1) / (2 * s**2) - math.sqrt(wide) / s * (d * xi).sum(1)
+        if cloud.slope is not None:
+            shift = self.guidance * eta2 * dt * cloud.slope
+            d, xi = shift.double().flatten(1), noise.double().flatten(1)
+            apart = -d.square().sum(1) / (2 * s**2) - math.sqrt(wide) / s * (d * xi).sum(1)
+            mean, ratio = mean + shift, apart.cpu().view_as(ratio)
         if self.of.eps1 > 0:
-            ratio += (xi.shape[1] * math.log(wide) - self.of.eps1 * xi.square().sum(1)) / 2
-        return mean + shift + math.sqrt(wide) * s * noise, ratio.cpu().view_as(cloud.log_g)
+            far = noise.double().flatten(1).square().sum(1)
+            ratio = ratio + ((noise[0].numel() * math.log(wide) - self.of.eps1 * far) / 2).cpu().view_as(ratio)
+        return mean + math.sqrt(wide) * s * noise, ratio
 
     def _select(
         self, cloud: Cloud, log_z: Tensor, k: int, streams: GroupStreams, trace: _Trace
@@ -420,6 +428,7 @@ class Run:
         trace.add(float(self.times[k]), ess, uneven)
         if not uneven.any():
             return cloud, log_z
+        trace.cut = trace.cut or float(cloud.log_g[uneven].min()) == -math.inf
         kept = torch.arange(self.count).repeat(len(log_w), 1)
         kept[uneven] = resampler(self.of.resampling or "")(normalised(log_w[uneven]), u[uneven])
         cloud = cloud.take(kept)
@@ -444,11 +453,12 @@ class Run:
         return self.flow_between(x, None, self.further[1], end, told)
 
     def _samples(
-        self, x: Tensor, cloud: Cloud, ratio: Tensor, log_z: Tensor, trace: _Trace, streams: GroupStreams, mode: str
+        self, x: Tensor, cloud: Cloud, log_l: Tensor, log_z: Tensor, trace: _Trace, streams: GroupStreams, mode: str
     ) -> FlowSamples:  # fmt: skip
         """Equation (5), and what is handed over."""
-        log_w, u = cloud.log_weights() + ratio, streams.choice()
-        _check_alive(log_w, 1.0, ratio + cloud.log_g)
+        ratio, u = log_l - cloud.log_g, streams.choice()
+        log_w = torch.where(torch.isneginf(cloud.log_g), cloud.unfinished + log_l, cloud.log_weights() + ratio)
+        _check_alive(log_w, 1.0, log_l)
         trace.add(1.0, effective_sample_size(log_w), torch.zeros(len(log_w), dtype=torch.bool))
         log_z = log_z + log_mean_exp(log_w)
         particles = x.reshape(-1, self.count, *self.shape)
@@ -467,7 +477,7 @@ class Run:
     # -- asking the network
 
     def _velocity(self, x: Tensor, t: Tensor) -> Tensor:
-        return torch.cat([self.flow.velocity(part, t, self.path) for part in torch.split(x, self.chunk)])
+        return _together([self.flow.velocity(part, t, self.path) for part in torch.split(x, self.chunk)])
 
     def _variance(self, t: Tensor) -> float:
         """eta^2 at t."""
@@ -486,8 +496,8 @@ class Run:
             self._ask(part, t, None if noise is None else noise[:, start : start + self.chunk], sloped)
             for start, part in zip(range(0, len(x), self.chunk), torch.split(x, self.chunk), strict=True)
         ]
-        v, log_g = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
-        slope = torch.cat([part[2] for part in parts if part[2] is not None]) if sloped else None
+        v, log_g = _together([part[0] for part in parts]), _together([part[1] for part in parts])
+        slope = _together([part[2] for part in parts if part[2] is not None]) if sloped else None
         return v, log_g.double().cpu().view(-1, self.count), slope
 
     def _ask(self, x: Tensor, t: Tensor, noise: Tensor | None, sloped: bool) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -504,18 +514,20 @@ class Run:
                     "the likelihood has no gradient; set likelihood.differentiable = False to go without, or let it keep torch's graph"
                 )
             (slope,) = torch.autograd.grad(log_g.sum(), x, allow_unused=True)
-        slope = torch.zeros_like(x) if slope is None else slope
-        slope = slope.masked_fill(_like(torch.isneginf(log_g), slope), 0.0)
-        if not torch.isfinite(slope).all():
+        slope, impossible = torch.zeros_like(x) if slope is None else slope, torch.isneginf(log_g)
+        if impossible.any():
+            slope = slope.masked_fill(_like(impossible, slope), 0.0)
+        norm = slope.flatten(1).norm(dim=1)
+        if not (math.isfinite(float(norm.sum())) or torch.isfinite(slope).all()):
             raise ValueError(
                 f"the gradient of the look-ahead is not finite at time {float(t):.4g}; mend the likelihood"
             )
-        norm = slope.flatten(1).norm(dim=1).clamp(min=torch.finfo(slope.dtype).tiny)
-        return v.detach(), log_g.detach(), slope * _like((self.clip / norm).clamp(max=1.0), slope)
+        shrunk = (self.clip / norm.clamp(min=torch.finfo(slope.dtype).tiny)).clamp(max=1.0)
+        return v.detach(), log_g.detach(), slope * _like(shrunk, slope)
 
     def _log_likelihood(self, x: Tensor, groups: int) -> Tensor:
         parts = [checked_log_prob(self.of.likelihood.log_prob, part) for part in torch.split(x, self.chunk)]
-        return torch.cat(parts).detach().double().cpu().view(groups, self.count)
+        return _together(parts).detach().double().cpu().view(groups, self.count)
 
     def probe(self) -> Callable[[Tensor], object]:
         """One evaluation as the window makes it, for the memory it takes."""
@@ -533,6 +545,8 @@ class _Trace:
     times: list[float] = field(default_factory=list)
     ess: list[Tensor] = field(default_factory=list)
     resampled: list[Tensor] = field(default_factory=list)
+    cut: bool = False
+    """Whether resampling gave up a particle for a look-ahead of 0."""
 
     def add(self, time: float, ess: Tensor, resampled: Tensor) -> None:
         self.times.append(time)
@@ -572,13 +586,18 @@ def _check_noise(found: FlowField, noisy: bool) -> None:
 
 
 def _check_alive(log_w: Tensor, t: float, log_l: Tensor) -> None:
-    dead = torch.isneginf(log_w).all(1)
-    if dead.any():
-        group = int(dead.nonzero()[0])
+    best = log_w.max(1).values
+    if float(best.min()) == -math.inf:
+        group = int(best.argmin())
         raise ValueError(
             f"all {log_w.shape[1]} particles of group {group} have weight 0 at time {t:.4g} (largest log-likelihood "
             f"{float(log_l[group].max()):.4g}); take more particles, or eps2 > 0 for a look-ahead that is 0 somewhere"
         )
+
+
+def _together(parts: list[Tensor]) -> Tensor:
+    """Chunks one after the other; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _like(values: Tensor, x: Tensor) -> Tensor:
