@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +15,7 @@ import pandas as pd
 import pytest
 
 from upheld.memory.command import run, write_data
-from upheld.memory.command.phase import COLUMNS, numbers
+from upheld.memory.command.phase import COLUMNS, Request, finite_time_load, lifetime, lines, numbers, scored
 from upheld.memory.command.vectors import read_vectors, write_vectors
 
 
@@ -86,6 +91,15 @@ def test_the_noise_is_not_the_numbers_the_patterns_were_drawn_from(folder):
     assert report(folder / "out")["summary"]["refused"] == 1
 
 
+def asked(**different) -> Request:
+    """A phase diagram as the command line asks for it."""
+    usual = {
+        "kernel": "lsr", "alpha": "0.1:0.5:3", "temp": "0.1:0.5:2", "scheme": "full", "move": "pair", "protocol": "heat", "count": None,
+        "dimension": None, "b": None, "beta_net": 1.0, "trials": 2, "sweeps": 1000, "seed": 0,
+    }  # fmt: skip
+    return Request(**(usual | different))
+
+
 PHASE = {
     "what": "phase",
     "kernel": "lsr",
@@ -118,6 +132,54 @@ def test_what_is_there_is_not_run_again(folder, monkeypatch):
     call(**PHASE, out=Path("phase"))
     with pytest.raises(ValueError, match="holds a phase diagram of other settings"):
         call(**(PHASE | {"sweeps": 61}), out=Path("phase"))
+
+
+@pytest.mark.slow
+def test_a_diagram_that_is_killed_goes_on_to_the_same_rows(folder):
+    long = PHASE | {"trials": 10, "sweeps": 5000, "count": 148.0}
+    call(**long, out=Path("whole"))
+    words = [word for name, value in long.items() if name != "what" for word in (f"--{name}", f"{value}")]
+    line = [sys.executable, "-m", "upheld", "run", "memory", "phase", *words, "--out", "killed"]
+    going = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        rows, until = Path("killed/phase.csv"), time.monotonic() + 120
+        while not rows.is_file() or rows.read_text().count("\n") < 4:
+            assert going.poll() is None, "ended before it could be killed"
+            assert time.monotonic() < until, "no row in two minutes"
+            time.sleep(0.01)
+    finally:
+        going.kill()
+    assert going.wait() == -signal.SIGKILL
+    left = rows.read_text().count("\n") - 1
+    assert 0 < left < 40
+    call(**long, out=Path("killed"))
+    assert Path("killed/phase.csv").read_bytes() == Path("whole/phase.csv").read_bytes()
+
+
+def test_the_theory_of_finite_time_is_scored_at_the_cells_and_drawn_between_loads():
+    """LSR, load 0.1: kept for ever; load 0.24 at N = 21: lost before 10,000 sweeps at T = 2, as measured (claim lsr-any-temperature)."""
+    request = asked(alpha="0.1:0.24:2", temp="0.05:2:2", sweeps=10_000)
+    found = pd.DataFrame([
+        {"alpha": alpha, "N": N, "T": T, "retrieved": kept, "trials": 4}
+        for alpha, N, T, kept in ((0.1, 50, 0.05, 1.0), (0.1, 50, 2.0, 1.0), (0.24, 21, 0.05, 1.0), (0.24, 21, 2.0, 0.0))
+    ])  # fmt: skip
+    scores = scored(found, request).set_index("theory")["misplaced"]
+    assert scores["channels"] == 0
+    assert scores["collective"] == 0.25
+    drawn_at = finite_time_load(request, np.array([0.05, 2.0]))
+    assert np.isnan(drawn_at[0])
+    assert 0.1 < drawn_at[1] < 0.24
+    kramers = asked(kernel="lse", alpha="0.1:0.5:3", temp="0.1:2:2")
+    load = finite_time_load(kramers, np.array([0.5]))[0]
+    outlives = [float(lifetime(kramers, alpha, np.array(0.5))) > 1000 for alpha in (0.8 * load, 1.2 * load)]
+    assert outlives == [True, False]
+
+
+@pytest.mark.parametrize("different", [{"b": 0.9}, {"dimension": 4}])
+def test_no_lifetime_no_line(different):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of b below 1
+        assert "channels" not in lines(asked(**different))
 
 
 def test_two_jobs_give_what_one_gives(folder):

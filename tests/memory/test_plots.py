@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from upheld.claims import Scale
 from upheld.memory import plots
 from upheld.memory.claims import CLAIMS, LADDER, LSE_LINES, LSE_LOADS, LSR_LINES, SUPPORT_LADDER
-from upheld.memory.command.phase import lines
+from upheld.memory.command.phase import Request, lines
 from upheld.memory.rivals import WAYS
 from upheld.report.content import drawn
 
@@ -44,6 +44,15 @@ def measurements(claim, scale: Scale) -> pd.DataFrame:
     ])  # fmt: skip
 
 
+def asked(**different) -> Request:
+    """A phase diagram as the command line asks for it."""
+    usual = {
+        "kernel": "lsr", "alpha": "0.1:0.5:3", "temp": "0.1:0.5:2", "scheme": "full", "move": "pair", "protocol": "heat", "count": None,
+        "dimension": None, "b": None, "beta_net": 1.0, "trials": 2, "sweeps": 1000, "seed": 0,
+    }  # fmt: skip
+    return Request(**(usual | different))
+
+
 WITH_PICTURE = [claim for claim in CLAIMS if claim.id in plots.PICTURES]
 
 
@@ -70,7 +79,7 @@ def test_a_phase_map_has_every_theory_s_line_and_comes_out_the_same_twice(kernel
     cells = pd.DataFrame([
         {"alpha": alpha, "T": T, "phi": 0.5, "phi_N": 0.9} for alpha in (0.1, 0.3, 0.5) for T in (0.1, 0.5)
     ])  # fmt: skip
-    theories = lines(kernel, 2 + 2**0.5, 1.0)
+    theories = lines(asked(kernel=kernel))
     pictures = [plots.phase_map(cells, theories) for _ in range(2)]
     assert {line.get_label() for line in pictures[0].axes[0].lines} == set(theories)
     assert drawn(pictures[0], "svg") == drawn(pictures[1], "svg")

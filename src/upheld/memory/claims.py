@@ -36,7 +36,7 @@ from upheld.claims import (
 )
 from upheld.memory import extremes, rivals
 from upheld.memory.data import corrupt, draw_patterns, effective_dimension, load_digits, load_sentences, on_sphere
-from upheld.memory.escape import basin_lifetime, escape_channels
+from upheld.memory.escape import RELAXATION_SWEEPS, basin_lifetime, escape_channels
 from upheld.memory.geometry import FloatArray, log_tail
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import (
@@ -232,7 +232,7 @@ LSE_LOADS = {
     0.4: (12, 1000),
 }  # N, sweeps
 HOTTEST = 6.0
-KRAMERS, RELAXATION_SWEEPS = "Kramers, finite time", 10.0
+KRAMERS = "Kramers, finite time"
 LSE_LINES: dict[str, Callable[[float], Any]] = {
     "paper (Gaussian equal depth)": lambda a: t_c(a, density="gaussian"),
     "equal depth": t_c,
@@ -275,7 +275,7 @@ def measure_lse_map(trial: Trial) -> Iterator[Measurement]:
         yield Measurement("lse", f"kept at the highest T, alpha={alpha:g}", float(kept[-1]))
         for name, line in LSE_LINES.items():
             wrong[name].append(float(((float(line(alpha)) >= np.asarray(T)) != kept).mean()))
-        lives = basin_lifetime(alpha, T, N) * RELAXATION_SWEEPS > sweeps * share
+        lives = basin_lifetime(alpha, T, N) * RELAXATION_SWEEPS["pair"] > sweeps * share
         wrong[KRAMERS].append(float((lives != kept).mean()))
     for name, shares in wrong.items():
         yield Measurement(name, "misplaced", float(np.mean(shares)))
@@ -411,7 +411,7 @@ def measure_lsr_map(trial: Trial) -> Iterator[Measurement]:
             for name, (density, criterion) in LSR_LINES.items():
                 predicted = float(alpha_c(T, "lsr", density=density, criterion=criterion)) >= run.alpha
                 wrong[name].append(predicted != kept)
-            lives = float(escape_channels(run.alpha, T, N).tau) * RELAXATION_SWEEPS
+            lives = float(escape_channels(run.alpha, T, N).tau) * RELAXATION_SWEEPS["pair"]
             wrong[KINETIC].append((lives > sweeps) != kept)
     for name, misses in wrong.items():
         yield Measurement(name, "misplaced", float(np.mean(misses)))

@@ -11,7 +11,9 @@ without leaving the target's, and the entry costs the entropy of one coordinate 
     1 / tau = sum over channels of exp(-Delta F / T) = M int_(psi_min)^(psi_max) h(psi) exp(-Delta F / T) dpsi    (4)
 
 psi_max is the alignment of the nearest pattern of a typical draw, M P(psi > psi_max) = 1. tau counts relaxation times of the chain
-(about ten sweeps of N/2 pair moves). (1) to (3): the authors' later manuscript on LSR; the exact exponent in (2) and (4): ours.
+(`RELAXATION_SWEEPS`: about ten sweeps of N/2 pair moves, or a hundred Metropolis steps).
+
+(1) to (3): the authors' later manuscript on LSR; the exact exponent in (2) and (4): ours.
 
 LSE: over the wall of its basin, (5) at `basin_lifetime`.
 """
@@ -27,6 +29,7 @@ from upheld.memory.geometry import FloatArray, alignment_of_log_tail, gauss_lege
 from upheld.memory.theory import B, cusp, phi_c, phi_eq
 
 SMALLEST_N = 5
+RELAXATION_SWEEPS = {"pair": 10.0, "metropolis": 100.0}
 NODES = 200
 
 

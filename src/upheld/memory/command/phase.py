@@ -20,6 +20,8 @@ import numpy as np
 import pandas as pd
 
 from upheld.memory.command.terminal import Terminal
+from upheld.memory.escape import RELAXATION_SWEEPS, SMALLEST_N, basin_lifetime, escape_channels
+from upheld.memory.geometry import FloatArray
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import B, alpha_c, phi_eq, ramsauer_bound
 from upheld.report.content import drawn, json_text, records
@@ -28,7 +30,7 @@ from upheld.report.writing import write_files
 
 SCHEMA = "upheld.memory.phase/1"
 COUNTS = {"full": 148.0, "cone": 1e5, "bulk": 1e5}
-SMALLEST_DIMENSION = 6
+SMALLEST_DIMENSION, LINE_POINTS = 6, 60
 COLUMNS = [
     "kernel", "scheme", "alpha", "N", "M", "T", "trial", "phi_target", "phi_other_max", "q12", "left_support", "acceptance", "iat",
     "sweeps",
@@ -65,13 +67,20 @@ class Request:
         return COUNTS[self.scheme] if self.count is None else self.count
 
     def sampler(self, alpha: float, T: list[float], trials: int, seed: int) -> SphereSampler:
-        N = self._dimension(alpha)
+        N = self.dimension_at(alpha)
         return SphereSampler(
             self.kernel, alpha, N, T, self.scheme, self.move, trials, random_state=seed, b=self.kernel_b, beta_net=self.beta_net,
             burn_in=self.sweeps // 4, sweeps=self.sweeps, protocol=self.protocol,
         )  # fmt: skip
 
-    def _dimension(self, alpha: float) -> int:
+    def dimension_at(self, alpha: float) -> int:
+        """N of a load.
+
+        Raises
+        ------
+        ValueError
+            If so few patterns at that load make a sphere of too few dimensions.
+        """
         if self.dimension is not None:
             return self.dimension
         N = round(math.log(self.patterns) / alpha) if alpha > 0 else 0
@@ -256,38 +265,84 @@ def cells(table: pd.DataFrame, request: Request) -> pd.DataFrame:
     return found.merge(kept, on=["alpha", "T"]).rename(columns={"kept": "retrieved"})
 
 
-def lines(kernel: str, b: float, beta_net: float) -> dict[str, Line]:
-    """alpha_c(T) of every theory."""
+def lines(request: Request) -> dict[str, Line]:
+    """alpha_c(T) of every theory: those of infinite time, and the one that reckons with the sweeps of this run."""
 
     def of(density: str, criterion: str) -> Line:
-        return lambda T: alpha_c(T, kernel, beta_net, b, density, criterion)
+        return lambda T: alpha_c(T, request.kernel, request.beta_net, request.kernel_b, density, criterion)
 
-    if kernel == "lsr":
+    finite: dict[str, Line] = {finite_time_name(request): lambda T: finite_time_load(request, T)}
+    if not has_lifetime(request):
+        finite = {}
+    if request.kernel == "lsr":
         return {
             "paper": of("gaussian", "paper"), "single, Gaussian": of("gaussian", "single"), "single": of("spherical", "single"),
-            "collective, Gaussian": of("gaussian", "collective"), "collective": of("spherical", "collective"),
+            "collective, Gaussian": of("gaussian", "collective"), "collective": of("spherical", "collective"), **finite,
         }  # fmt: skip
     return {
         "paper (Gaussian equal depth)": of("gaussian", "equal-depth"), "equal depth": of("spherical", "equal-depth"),
         "spinodal": of("spherical", "spinodal"),
-        "Ramsauer bound": lambda T: np.full_like(np.asarray(T, dtype=float), ramsauer_bound(beta_net)),
+        "Ramsauer bound": lambda T: np.full_like(np.asarray(T, dtype=float), ramsauer_bound(request.beta_net)), **finite,
     }  # fmt: skip
 
 
 def scored(found: pd.DataFrame, request: Request) -> pd.DataFrame:
     """The share of trials that each theory places on the wrong side, best first."""
-    rows = []
-    for name, line in lines(request.kernel, request.kernel_b, request.beta_net).items():
-        stable = np.asarray(line(found["T"].to_numpy())) >= found["alpha"].to_numpy()
-        wrong = np.where(stable, 1 - found["retrieved"], found["retrieved"])
-        rows.append({"theory": name, "misplaced": float(np.average(wrong, weights=found["trials"]))})
+    T, alpha = found["T"].to_numpy(), found["alpha"].to_numpy()
+    stable = {name: np.asarray(line(T)) >= alpha for name, line in lines(request).items()}
+    if has_lifetime(request):  # at the cells themselves, not on the line between them
+        lives = [lifetime(request, load, t)[()] for load, t in zip(alpha.tolist(), T, strict=True)]
+        stable[finite_time_name(request)] = np.array(lives) > request.sweeps
+    rows = [
+        {
+            "theory": name,
+            "misplaced": float(
+                np.average(np.where(kept, 1 - found["retrieved"], found["retrieved"]), weights=found["trials"])
+            ),
+        }
+        for name, kept in stable.items()
+    ]
     return pd.DataFrame(rows).sort_values("misplaced", ignore_index=True)
+
+
+# -- the theory of finite time
+
+
+def finite_time_name(request: Request) -> str:
+    return "channels" if request.kernel == "lsr" else "Kramers, finite time"
+
+
+def has_lifetime(request: Request) -> bool:
+    """Whether a lifetime is known there: N of 5 or more, and for LSR a support of less than half the sphere."""
+    wide = request.kernel == "lsr" and request.kernel_b <= 1
+    return not wide and (request.dimension is None or request.dimension >= SMALLEST_N)
+
+
+def lifetime(request: Request, alpha: float, T: FloatArray) -> FloatArray:
+    """Sweeps that a memory is expected to last at one load, of the shape of T."""
+    N = request.dimension_at(alpha)
+    if request.kernel == "lsr":
+        tau = escape_channels(alpha, T, N, request.kernel_b).tau
+    else:
+        tau = basin_lifetime(alpha, T, N, request.beta_net)
+    return tau * RELAXATION_SWEEPS[request.move]
+
+
+def finite_time_load(request: Request, T: FloatArray) -> FloatArray:
+    """Load up to which a memory outlasts the sweeps of a cell, between the run's loads; NaN where it does at all or none."""
+    T = np.asarray(T, dtype=float)
+    asked = numbers("--alpha", request.alpha)
+    loads = np.linspace(min(asked), max(asked), LINE_POINTS) if len(asked) > 1 else np.array(asked)
+    grid = np.linspace(max(float(T.min()), 1e-3), float(T.max()), LINE_POINTS)  # nothing moves at T = 0
+    outlasts = np.stack([lifetime(request, float(alpha), grid) > request.sweeps for alpha in loads])
+    first = np.where(outlasts[0] & ~outlasts.all(0), loads[(~outlasts).argmax(0)], np.nan)
+    return np.asarray(np.interp(T, grid, first))
 
 
 def _finish(out: Path, table: pd.DataFrame, found: pd.DataFrame, request: Request, document: dict[str, Any]) -> None:
     from upheld.memory.plots import phase_map
 
-    picture = phase_map(found, lines(request.kernel, request.kernel_b, request.beta_net))
+    picture = phase_map(found, lines(request))
     write_files(
         out,
         {"phase.csv": table[COLUMNS].to_csv(index=False), "phase.png": drawn(picture, "png"), "phase.svg": drawn(picture, "svg"),
