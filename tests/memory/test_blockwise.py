@@ -23,17 +23,24 @@ def both(kernel: str, **options) -> tuple[KernelAttention, KernelAttention]:
 
 
 @pytest.mark.parametrize("kernel", ["lse", "lsr"])
-@pytest.mark.parametrize("masked", ["none", "causal", "padding", "per head"])
+@pytest.mark.parametrize("masked", ["none", "causal", "padding", "per head", "added", "added per head"])
 def test_it_gives_what_the_dense_layer_gives(kernel, masked):
     dense, flex = both(kernel, radius=1.2)
     x = torch.randn(2, 150, 16, generator=torch.Generator().manual_seed(1))
     hidden = torch.rand(4, 150, 150, generator=torch.Generator().manual_seed(2)) < 0.5
+    slope = -0.01 * (torch.arange(150.0)[:, None] - torch.arange(150.0)).abs()
     masks = {
         "none": {},
         "causal": {"is_causal": True},
         "padding": {"key_padding_mask": torch.arange(150).expand(2, -1) > torch.tensor([[149], [40]])},
         "per head": {"attn_mask": hidden},
+        "added": {"attn_mask": slope.masked_fill(hidden[0], -torch.inf)},
+        "added per head": {"attn_mask": torch.stack([slope, 2 * slope, 3 * slope, slope])},
     }[masked]
+    if kernel == "lsr" and masked.startswith("added"):
+        with pytest.raises(ValueError, match="adds to scores that a support has not"):
+            flex(x, x, x, need_weights=False, **masks)
+        return
     with torch.no_grad():
         expected, none = dense(x, x, x, need_weights=False, **masks)
         found, _ = flex(x, x, x, need_weights=False, **masks)

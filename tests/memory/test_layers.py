@@ -33,19 +33,40 @@ def keys_of_one_norm(layer: KernelAttention) -> torch.Tensor:
     return nn.functional.normalize(x, dim=-1).flatten(2)
 
 
-@pytest.mark.parametrize("masked", ["none", "causal", "padding"])
+@pytest.mark.parametrize("masked", ["none", "causal", "padding", "added", "added per head", "both added"])
 def test_lse_is_multihead_attention_when_keys_have_one_norm(masked):
     torch.manual_seed(0)
     ours, torchs = KernelAttention(8, 2), nn.MultiheadAttention(8, 2, batch_first=True)
     x = keys_of_one_norm(ours)
     projected_alike(ours, torchs)
+    slope = -0.7 * (torch.arange(6.0)[:, None] - torch.arange(6.0)).abs()  # as attention with linear biases adds
     masks = {
         "none": {},
         "causal": {"attn_mask": torch.ones(6, 6, dtype=torch.bool).triu(1)},
         "padding": {"key_padding_mask": torch.tensor([[False] * 6, [False] * 4 + [True] * 2])},
+        "added": {"attn_mask": slope},
+        "added per head": {"attn_mask": torch.stack([slope, 3 * slope, slope.tril(), 0 * slope])},
+        "both added": {"attn_mask": slope, "key_padding_mask": torch.tensor([[0.0] * 6, [2.0] * 5 + [-torch.inf]])},
     }[masked]
     for mine, theirs in zip(ours(x, x, x, **masks), torchs(x, x, x, **masks), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-6)
+
+
+def test_what_a_mask_adds_can_be_learned():
+    layer = KernelAttention(8, 2)
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
+    bias = torch.zeros(5, 5).index_fill(1, torch.tensor([2]), -torch.inf)
+    bias.requires_grad_()
+    layer(x, x, x, attn_mask=bias)[0].square().sum().backward()
+    assert bias.grad is not None
+    assert torch.isfinite(bias.grad).all()
+    assert torch.all(bias.grad[:, 2] == 0)
+    assert bias.grad.abs().sum() > 0
+
+
+def test_what_it_counts_lies_where_its_parameters_lie():
+    made = KernelAttention(8, 2, device="meta"), DenseAssociativeMemory(torch.empty(3, 4, device="meta"))
+    assert all(one.rows_seen.is_meta and one.rows_empty.is_meta for one in made)
 
 
 def test_lse_keeps_the_norms_of_keys():

@@ -23,7 +23,13 @@ BLOCK = 128
 
 
 def blockwise_attention(
-    q: Tensor, k: Tensor, v: Tensor, kernel: str, beta: float, allowed: Tensor | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    kernel: str,
+    beta: float,
+    allowed: Tensor | None = None,
+    added: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Mixed values (B, H, L, D), zeros where there is no support, and the rows (B, H, L, 1) without one.
 
@@ -31,6 +37,7 @@ def blockwise_attention(
     ----------
     q : (B, H, L, D); k : (B, H, S, D); v : (B, H, S, D)
     allowed : (B, 1 or H, L, S), True where a key may be seen; None for everywhere
+    added : of that shape, to the scores of LSE; None for nothing
     """
     from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
@@ -38,6 +45,8 @@ def blockwise_attention(
 
     def score(dot: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         distance = q_norms[b, h, i] + k_norms[b, h, j] - 2 * dot
+        if kernel == "lse" and added is not None:
+            return -beta / 2 * distance + added[b, h if added.shape[1] > 1 else torch.zeros_like(h), i, j]
         if kernel == "lse":
             return -beta / 2 * distance
         return torch.where(1 - beta / 2 * distance > 0, 0.0, -math.inf)

@@ -77,7 +77,7 @@ class DenseAssociativeMemory(nn.Module):
                 self.register_parameter(name, nn.Parameter(kept))
             else:
                 self.register_buffer(name, kept)
-        _count_from_zero(self)
+        _count_from_zero(self, patterns.device)
 
     def forward(self, query: Tensor) -> Tensor:
         """What is remembered at the queries (..., N)."""
@@ -174,7 +174,7 @@ class KernelAttention(nn.Module):
         self.k_proj = nn.Linear(kdim or embed_dim, embed_dim, **made)
         self.v_proj = nn.Linear(vdim or embed_dim, embed_dim, **made)
         self.out_proj = nn.Linear(embed_dim, embed_dim, **made)
-        _count_from_zero(self)
+        _count_from_zero(self, device)
 
     def forward(
         self,
@@ -187,7 +187,10 @@ class KernelAttention(nn.Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Output and weights, as ``nn.MultiheadAttention.forward``; masks act on the support."""
+        """Output and weights, as ``nn.MultiheadAttention.forward``.
+
+        Masks hide keys: True, or -inf. Other numbers are added to the scores of LSE; a support has no scores, so LSR refuses them.
+        """
         unbatched = query.ndim == 2
         if unbatched:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
@@ -197,14 +200,13 @@ class KernelAttention(nn.Module):
             self._heads(proj(x))
             for proj, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
         )  # fmt: skip
-        masked = is_causal or key_padding_mask is not None or attn_mask is not None
+        allowed, added = self._masks(q, k, key_padding_mask, attn_mask, is_causal)
         w: Tensor | None = None
         if self.backend == "flex":
             self._check_flex(q, k, v, need_weights)
-            seen = self._allowed(q, k, key_padding_mask, attn_mask, is_causal) if masked else None
-            mixed, empty = blockwise_attention(q, k, v, self.kernel, self.beta, seen)
+            mixed, empty = blockwise_attention(q, k, v, self.kernel, self.beta, allowed, added)
         else:
-            w, empty = self.attention_weights(q, k, self._allowed(q, k, key_padding_mask, attn_mask, is_causal))
+            w, empty = self.attention_weights(q, k, allowed, added)
             mixed = nn.functional.dropout(w, self.dropout, self.training) @ v
         _count(self, empty)
         if self.kernel == "lsr" and self.on_empty == "abstain":
@@ -217,11 +219,23 @@ class KernelAttention(nn.Module):
             return out[0], None if shown is None else shown[0]
         return (out if self.batch_first else out.transpose(0, 1)), shown
 
-    def attention_weights(self, q: Tensor, k: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights (B, H, L, S), and the rows (B, H, L, 1) without support."""
+    def attention_weights(
+        self, q: Tensor, k: Tensor, allowed: Tensor | None = None, added: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Weights (B, H, L, S), and the rows (B, H, L, 1) without support.
+
+        Parameters
+        ----------
+        allowed : True where a key may be seen; None for everywhere
+        added : to the scores of LSE
+        Both of a shape that broadcasts to (B, H, L, S).
+        """
         distances = squared_distances(q, k)
+        if allowed is None:
+            allowed = torch.ones((), dtype=torch.bool, device=q.device).expand(distances.shape)
         if self.kernel == "lse":
-            scores = (-self.beta / 2 * distances).masked_fill(~allowed, -math.inf)
+            scores = -self.beta / 2 * distances
+            scores = (scores if added is None else scores + added).masked_fill(~allowed, -math.inf)
             empty = ~allowed.any(-1, keepdim=True).expand(*scores.shape[:-1], 1)
             return torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0), empty
         height = 1 - self.beta / 2 * distances
@@ -262,22 +276,39 @@ class KernelAttention(nn.Module):
     def _heads(self, x: Tensor) -> Tensor:
         return x.reshape(*x.shape[:-1], self.num_heads, self.head_dim).transpose(1, 2)
 
-    def _allowed(
+    def _masks(
         self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        """(B, H or 1, L, S), True where a key may be seen."""
-        L, S = q.shape[-2], k.shape[-2]
-        allowed = torch.ones(len(q), 1, L, S, dtype=torch.bool, device=q.device)
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Where a key may be seen, and what is added to the scores, (B, H or 1, L, S) each; None for everywhere, and for nothing."""
+        B, L, S = len(q), q.shape[-2], k.shape[-2]
+        allowed, added = None, None
         if is_causal and attn_mask is None:
-            allowed = allowed & torch.ones(L, S, dtype=torch.bool, device=q.device).tril()
-        if key_padding_mask is not None:
-            hidden = _hidden(key_padding_mask, "key_padding_mask")
-            allowed = allowed & ~hidden.reshape(-1, 1, 1, S)
-        if attn_mask is not None:
-            hidden = _hidden(attn_mask, "attn_mask")
-            shape = (1, 1, L, S) if hidden.ndim == 2 else (len(q), self.num_heads, L, S)
-            allowed = allowed & ~hidden.reshape(shape)
-        return allowed
+            allowed = torch.ones(L, S, dtype=torch.bool, device=q.device).tril().expand(B, 1, L, S)
+        for name, mask in (("key_padding_mask", key_padding_mask), ("attn_mask", attn_mask)):
+            if mask is None:
+                continue
+            if name == "key_padding_mask":
+                mask = mask.reshape(-1, 1, 1, S)
+            elif mask.ndim == 3:
+                mask = mask.reshape(B, self.num_heads, L, S)
+            hidden, extra = self._hidden(mask, name)
+            shape = (B, mask.shape[1] if mask.ndim == 4 else 1, L, S)
+            allowed = ~hidden.expand(shape) if allowed is None else allowed & ~hidden
+            if extra is not None:
+                added = extra.to(q.dtype).expand(shape) if added is None else added + extra.to(q.dtype)
+        return allowed, added
+
+    def _hidden(self, mask: Tensor, name: str) -> tuple[Tensor, Tensor | None]:
+        """What a mask hides (True, or -inf), and what it adds elsewhere."""
+        if mask.dtype == torch.bool:
+            return mask, None
+        hidden = mask == -math.inf
+        extra = mask.masked_fill(hidden, 0.0)
+        if self.kernel == "lse":
+            return hidden, extra
+        if bool(extra.any()):
+            raise ValueError(f"{name} adds to scores that a support has not; give booleans, or 0 and -inf")
+        return hidden, None
 
     @property
     def empty_rate(self) -> float:
@@ -288,15 +319,6 @@ class KernelAttention(nn.Module):
         return f"{self.embed_dim}, {self.num_heads}, kernel={self.kernel!r}, beta={self.beta:.4g}"
 
 
-def _hidden(mask: Tensor, name: str) -> Tensor:
-    """What a mask hides: True, or -inf."""
-    if mask.dtype == torch.bool:
-        return mask
-    if not bool(((mask == 0) | (mask == -math.inf)).all()):
-        raise ValueError(f"{name} adds to scores that a support has not; give booleans, or 0 and -inf")
-    return mask == -math.inf
-
-
 def _check_kernel(kernel: str, beta: float) -> None:
     if kernel not in KERNELS:
         raise ValueError(f"kernel must be 'lse' or 'lsr', got {kernel!r}")
@@ -304,9 +326,9 @@ def _check_kernel(kernel: str, beta: float) -> None:
         raise ValueError(f"beta must be above 0, got {beta}")
 
 
-def _count_from_zero(module: nn.Module) -> None:
-    module.register_buffer("rows_seen", torch.zeros((), dtype=torch.int64), persistent=False)
-    module.register_buffer("rows_empty", torch.zeros((), dtype=torch.int64), persistent=False)
+def _count_from_zero(module: nn.Module, device: Any) -> None:
+    for name in ("rows_seen", "rows_empty"):
+        module.register_buffer(name, torch.zeros((), dtype=torch.int64, device=device), persistent=False)
 
 
 def _count(module: Any, empty: Tensor) -> None:
