@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from upheld.context.assembly import TOKEN, count_tokens
 from upheld.context.folder import Line
+from upheld.context.metrics import label_set
 from upheld.context.program_base import by_label, flat, log_odds
 from upheld.context.rivals import Candidate, Contender, Contest, best
 from upheld.context.rollouts import Rollout, RolloutCache
@@ -72,7 +74,7 @@ class Adapter:
         """The wrong rollouts of every label that may be rewritten."""
         wrong = [one for one in eval_batch.trajectories if not one.is_correct]
         return {
-            label: [{"question": one.question, "answer": one.answer} for one in wrong if one.target == label]
+            label: [{"question": one.question, "answer": one.answer} for one in wrong if label in label_set(one.target)]
             for label in components_to_update
         }
 
@@ -80,7 +82,7 @@ class Adapter:
         self, candidate: dict[str, str], reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]], components_to_update: list[str]
     ) -> dict[str, str]:  # fmt: skip
         """A label's keywords by smoothed log-odds over all training rollouts seen, and the words of its latest wrong question."""
-        counts = by_label(list(self.seen.values()))
+        counts = by_label([one for seen in self.seen.values() for one in apart(seen)])
         total = sum(counts.values(), Counter[str]())
         proposed = {}
         for label in components_to_update:
@@ -99,8 +101,13 @@ class WorstLabel:
     def __call__(
         self, state: Any, trajectories: list[Rollout], subsample_scores: list[float], candidate_idx: int, candidate: dict[str, str]
     ) -> list[str]:  # fmt: skip
-        wrong = [one.target for one in trajectories if not one.is_correct]
+        wrong = [alone.target for one in trajectories if not one.is_correct for alone in apart(one)]
         return [max(sorted(candidate), key=wrong.count)]
+
+
+def apart(rollout: Rollout) -> list[Rollout]:
+    """A rollout for each label of its target: instructions are written label by label."""
+    return [replace(rollout, target=label) for label in sorted(label_set(rollout.target))]
 
 
 def gepa(contest: Contest) -> Contender:
@@ -118,14 +125,17 @@ def gepa(contest: Contest) -> Contender:
             trainset=list(contest.train), valset=list(contest.val), reflection_minibatch_size=size, logger=_Silent(),
             max_metric_calls=allowed, seed=contest.seed,
         )  # fmt: skip
-        kept: dict[str, str] = result.best_candidate
-        lines = [
-            Line("instruction", label, text) for label, whole in kept.items() for text in whole.split("\n") if text
-        ]
+        lines = instructions(result.best_candidate)
         candidates.append((f"minibatch {size}", contest.write(f"gepa-{size}", lines, Genes(retrieve="all"))))
         spent += adapter.cache.spent
     found = best(contest, "GEPA", candidates, RolloutCache())
     return Contender(found.name, found.context, spent + found.rollouts, found.knob, found.val)
+
+
+def instructions(candidate: Mapping[str, str]) -> list[Line]:
+    """A candidate as a store. The first instructions count as the newest, so that a budget cuts the same lines as `Adapter.prompt`."""
+    told = [(label, text) for label, whole in candidate.items() for text in whole.split("\n") if text]
+    return [Line("instruction", label, text, born=-place) for place, (label, text) in enumerate(told)]
 
 
 class _Silent:

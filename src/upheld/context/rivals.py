@@ -3,6 +3,7 @@ validation set."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from upheld.context.consumers import Consumer
-from upheld.context.folder import Context, ContextFunction, Line
+from upheld.context.folder import BUDGET, Context, ContextFunction, Line
 from upheld.context.loop import confusions
-from upheld.context.program_base import DISCRIMINATORS, by_label, flat, log_odds
+from upheld.context.program_base import DISCRIMINATORS, ProgramBaseAgent, by_label, flat, log_odds, remember
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure
-from upheld.context.skill import VALUES, Genes
+from upheld.context.skill import VALUES, Genes, Skill
 from upheld.context.task import Sample, Task
 from upheld.context.vectors import Embed
 
@@ -108,6 +109,44 @@ def many_shot(contest: Contest) -> Contender:
     )
 
 
+WORDS = (4, 8, 16)
+
+
+def labels(contest: Contest) -> Contender:
+    """The list of labels, each with a one-line description: its most telling words in the training texts; how many is tuned."""
+    counts = by_label([unanswered(sample) for sample in contest.train])
+    total = sum(counts.values(), Counter[str]())
+    candidates = []
+    for n in WORDS[: contest.tries]:
+        lines = [Line("label", label, " ".join(telling(own, total - own, n))) for label, own in sorted(counts.items())]
+        candidates.append((f"{n} words", contest.write(f"labels-{n}", lines, Genes(retrieve="all"))))
+    return best(contest, "labels", candidates, RolloutCache())
+
+
+def telling(own: Counter[str], others: Counter[str], n: int) -> list[str]:
+    """The n words that speak most for one side, by smoothed log-odds."""
+    return sorted(own, key=lambda word: (-log_odds(own, others, word), word))[:n]
+
+
+def unanswered(sample: Sample) -> Rollout:
+    """A sample that nobody was asked."""
+    return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0)
+
+
+def no_skill(contest: Contest) -> Contender:
+    """A base agent that is told nothing: it writes every rollout down and shows all of them."""
+    cache = RolloutCache()
+    empty = Context(contest.folder / "no-skill-yet")
+    found = evaluate(
+        contest.task, contest.train, ContextFunction(empty, contest.embed, contest.budget), contest.consumer, cache
+    )
+    genes = Genes(retrieve="all", budget=contest.budget)
+    context = ProgramBaseAgent(contest.embed).apply(
+        Skill.of(genes, "None."), Context(contest.folder / "no-skill"), found
+    )
+    return best(contest, "no-skill", [("", ContextFunction(context, contest.embed, contest.budget))], cache)
+
+
 # -- ACE (arXiv 2510.04618): bullets, append-only, the whole playbook in the prompt
 
 SAME = 0.90
@@ -163,14 +202,39 @@ def with_contrasts(lines: list[Line], seen: Sequence[Rollout]) -> list[Line]:
     for target, answer, n in confusions(seen):
         if n < CONFUSED or answer not in counts:
             continue
-        ranked = sorted(counts[target], key=lambda word: (-log_odds(counts[target], counts[answer], word), word))
-        line = Line("contrast", target, " ".join(ranked[:DISCRIMINATORS]), born=len(lines))
+        words = telling(counts[target], counts[answer], DISCRIMINATORS)
+        line = Line("contrast", target, " ".join(words), born=len(lines))
         if (line.label, line.text) not in known:
             lines = [*lines, line]
             known.add((line.label, line.text))
     return lines
 
 
+class PlaybookAgent:
+    """ACE online: each batch is appended to the playbook, whatever the skill says.
+
+    Parameters
+    ----------
+    embed : finds bullets that say the same
+    source : ``"wrong"`` or ``"all"`` rollouts
+    """
+
+    def __init__(self, embed: Embed, source: str) -> None:
+        self.embed, self.source = embed, source
+
+    def apply(self, skill: Skill, context: Context, rollouts: Sequence[Rollout]) -> Context:
+        seen = remember(context, rollouts)
+        learned = [one for one in rollouts if self.source == "all" or not one.is_correct]
+        lines = with_contrasts(appended(context.lines(), learned, self.embed), seen)
+        context.write(lines, Genes(retrieve="all", budget=skill.genes.budget if skill.genes else BUDGET))
+        return context
+
+    def repair(self, skill: Skill, context: Context, problem: str) -> Context:
+        """A playbook is the same at every attempt. Raises ValueError."""
+        raise ValueError(f"a playbook fails ({problem}); was a file in {context.root} changed?")
+
+
 RIVALS: dict[str, Callable[[Contest], Contender]] = {
-    "base": base, "random few-shot": random_few_shot, "knn few-shot": knn_few_shot, "many-shot": many_shot, "ACE": ace,
+    "base": base, "labels": labels, "random few-shot": random_few_shot, "knn few-shot": knn_few_shot, "many-shot": many_shot,
+    "no-skill": no_skill, "ACE": ace,
 }  # fmt: skip

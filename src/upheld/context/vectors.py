@@ -19,17 +19,23 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 class Vectors:
     """An embedder that is asked for a text once; an instance is an `Embed`.
 
+    Parameters
+    ----------
+    embedder : asked for what is not known
+    known : texts and their unit rows, where they were made before
+
     Examples
     --------
     >>> Vectors(embedder("minilm"))(["a", "b", "a"]).shape                     # doctest: +SKIP
     (3, 384)
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, known: tuple[Sequence[str], NDArray[np.float32]] | None = None) -> None:
         self.embedder = embedder
         self.id = embedder.id
-        self._places: dict[str, int] = {}
-        self._rows = np.empty((0, 0), dtype=np.float32)
+        texts, rows = known or ((), np.empty((0, 0), dtype=np.float32))
+        self._places = dict(zip(texts, range(len(texts)), strict=True))
+        self._rows = rows
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if missing := [text for text in dict.fromkeys(texts) if text not in self._places]:
