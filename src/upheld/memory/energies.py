@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     import torch
 
 
-def squared_distances(x: torch.Tensor, patterns: torch.Tensor) -> torch.Tensor:
-    """|x - xi|^2 of every state and pattern, (..., B, M), by one product of matrices; never below 0."""
-    cross = x @ patterns.transpose(-1, -2)
-    squares = (x * x).sum(-1)[..., :, None] + (patterns * patterns).sum(-1)[..., None, :]
-    return (squares - 2 * cross).clamp_min(0)
+def squared_distances(x: torch.Tensor, patterns: torch.Tensor, squares: torch.Tensor | None = None) -> torch.Tensor:
+    """|x - xi|^2 of every state and pattern, (..., B, M), by one product of matrices; never below 0.
+
+    `squares` : (..., M) |xi|^2, where they are known already
+    """
+    if squares is None:
+        squares = (patterns * patterns).sum(-1)
+    both = (x * x).sum(-1)[..., :, None] + squares[..., None, :]
+    return both.sub_(x @ patterns.transpose(-1, -2), alpha=2).clamp_min_(0)  # in place: these are the large arrays
 
 
 def log_kernel_sum(phi: torch.Tensor, kernel: str, strength: float, N: int) -> torch.Tensor:

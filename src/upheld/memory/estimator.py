@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from upheld.memory.data import effective_dimension, on_sphere
 from upheld.memory.geometry import FloatArray
 from upheld.memory.recall import MAX_STEPS, ON_EMPTY, TOLERANCE
-from upheld.memory.support import Fixed, fixed_points, nearest
+from upheld.memory.support import Fixed, fixed_points, nearest, squared_distances
 from upheld.memory.theory import KERNELS, alpha_c, alpha_th
 
 CANDIDATES, FOLDS, MOST_TUNED = 30, 5, 1500
@@ -143,8 +143,9 @@ class AssociativeMemory(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             cues = cues + self.cue_noise * math.sqrt((rows**2).mean()) * rng.standard_normal(cues.shape)
             truth = np.concatenate([known, np.full(len(foreign), -1)])
             cues = on_sphere(cues) if self.normalize else cues
+            distances = squared_distances(cues, stored) if self.backend == "torch" else None
             for place, beta in enumerate(candidates):
-                found = _indices(self._fixed(cues, stored, beta, "abstain"), stored)
+                found = _indices(self._fixed(cues, stored, beta, "abstain", distances), stored)
                 scores[place] += recall_less_wrong(found, truth)
         return float(candidates[int(scores.argmax())])
 
@@ -277,10 +278,12 @@ class AssociativeMemory(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _recalled(self, X: ArrayLike) -> Fixed:
         return self._fixed(self._cues(X), self.patterns_, self.beta_, self.on_empty)
 
-    def _fixed(self, cues: FloatArray, patterns: FloatArray, beta: float, on_empty: str) -> Fixed:
+    def _fixed(
+        self, cues: FloatArray, patterns: FloatArray, beta: float, on_empty: str, distances: FloatArray | None = None
+    ) -> Fixed:
         return fixed_points(
             cues, patterns, self.kernel, beta, sphere=self.normalize, on_empty=on_empty, backend=self.backend,
-            max_steps=self.max_steps, tol=self.tol,
+            max_steps=self.max_steps, tol=self.tol, distances=distances,
         )  # fmt: skip
 
     def _check_parameters(self) -> None:

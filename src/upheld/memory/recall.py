@@ -41,12 +41,15 @@ class Recall(NamedTuple):
 
 def weights(x: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: float) -> torch.Tensor:
     """Weights (B, M) of one step of (1) or (2); a row of zeros where the support is empty."""
+    return _weights_at(squared_distances(x, patterns), kernel, beta)
+
+
+def _weights_at(distances: torch.Tensor, kernel: str, beta: float) -> torch.Tensor:
     import torch
 
-    distances = squared_distances(x, patterns)
     if kernel == "lse":
         return torch.softmax(-beta / 2 * distances, -1)
-    inside = (distances < 2 / beta).to(x.dtype)
+    inside = (distances < 2 / beta).to(distances.dtype)
     return inside / inside.sum(-1, keepdim=True).clamp_min(1)
 
 
@@ -60,6 +63,7 @@ def recall(
     on_empty: str = "abstain",
     max_steps: int = MAX_STEPS,
     tol: float = TOLERANCE,
+    distances: torch.Tensor | None = None,
 ) -> Recall:
     """Fixed points of cues.
 
@@ -70,6 +74,7 @@ def recall(
     sphere : put every step back on the radius sqrt(N)
     on_empty : what becomes of cues outside every support: "abstain", "nearest", "error"
     tol : of |step| / sqrt(N)
+    distances : (B, M) squared ones of the cues to the patterns, where they are known already
 
     Raises
     ------
@@ -89,9 +94,12 @@ def recall(
     _check(cues, patterns, kernel, on_empty)
     rows = max(1, CHUNK_BYTES // (len(patterns) * patterns.element_size()))
     parts = [
-        _recall_chunk(chunk, patterns, kernel, beta, sphere, on_empty, max_steps, tol)
-        for chunk in torch.split(cues, rows)
-    ]
+        _recall_chunk(
+            cues[at : at + rows], patterns, kernel, beta, sphere, on_empty, max_steps, tol,
+            None if distances is None else distances[at : at + rows],
+        )
+        for at in range(0, max(len(cues), 1), rows)
+    ]  # fmt: skip
     found = Recall(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
     if on_empty == "error" and found.empty.any():
         raise ValueError(
@@ -102,28 +110,32 @@ def recall(
 
 
 def _recall_chunk(
-    cues: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: float, sphere: bool, on_empty: str, max_steps: int, tol: float
+    cues: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: float, sphere: bool, on_empty: str, max_steps: int, tol: float,
+    distances: torch.Tensor | None,
 ) -> Recall:  # fmt: skip
     import torch
 
     x, N = cues.clone(), cues.shape[-1]
     iterations = torch.zeros(len(x), dtype=torch.int64, device=x.device)
     support, empty = torch.zeros_like(iterations), torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    active = torch.arange(len(x), device=x.device)
+    active, state = torch.arange(len(x), device=x.device), cues
+    squares = (patterns * patterns).sum(-1)
     for step in range(max_steps):
-        w = weights(x[active], patterns, kernel, beta)
+        w = _weights_at(
+            squared_distances(state, patterns, squares) if step or distances is None else distances, kernel, beta
+        )
         if kernel == "lsr":
             support[active] = (w > 0).sum(-1)
             if step == 0:
                 empty = support == 0
-                active, w = active[~empty], w[~empty]
+                active, state, w = active[~empty], state[~empty], w[~empty]
         moved = w @ patterns
         if sphere:
             moved = moved * (math.sqrt(N) / moved.norm(dim=-1, keepdim=True).clamp_min(1e-30))
-        distance = (moved - x[active]).norm(dim=-1) / math.sqrt(N)
+        going = (moved - state).norm(dim=-1) / math.sqrt(N) > tol
         x[active] = moved
         iterations[active] += 1
-        active = active[distance > tol]
+        active, state = active[going], moved[going]
         if not len(active):
             break
     if on_empty == "nearest" and empty.any():

@@ -23,9 +23,9 @@ class Fixed(NamedTuple):
 
 def fixed_points(
     cues: FloatArray, patterns: FloatArray, kernel: str, beta: float, *, sphere: bool, on_empty: str, backend: str, max_steps: int,
-    tol: float,
+    tol: float, distances: FloatArray | None = None,
 ) -> Fixed:  # fmt: skip
-    """See `upheld.memory.recall.recall`.
+    """See `upheld.memory.recall.recall`; faiss makes no use of `distances`.
 
     Raises
     ------
@@ -41,8 +41,19 @@ def fixed_points(
     found = recall(
         torch.from_numpy(np.ascontiguousarray(cues)), torch.from_numpy(np.ascontiguousarray(patterns)), kernel, beta,
         sphere=sphere, on_empty=on_empty, max_steps=max_steps, tol=tol,
+        distances=None if distances is None else torch.from_numpy(distances),
     )  # fmt: skip
     return Fixed(*(one.numpy() for one in found))
+
+
+def squared_distances(x: FloatArray, patterns: FloatArray) -> FloatArray:
+    """|x - xi|^2, (B, M)."""
+    import torch
+
+    from upheld.memory import energies
+
+    found = energies.squared_distances(*(torch.from_numpy(np.ascontiguousarray(one)) for one in (x, patterns)))
+    return np.asarray(found.numpy())
 
 
 def nearest(x: FloatArray, patterns: FloatArray) -> NDArray[np.int64]:
