@@ -36,21 +36,32 @@ def get_context(question: str, *, root: str | Path, embed: Embed) -> str:
 
 def get_contexts(questions: Sequence[str], *, root: str | Path, embed: Embed) -> list[str]:
     """The contexts of several questions, one matrix product for all."""
-    store, genes = read_store(root), read_parameters(root)
+    store, genes, prompt = read_store(root), read_parameters(root), read_prompt(root)
     if not store:
-        return [""] * len(questions)
+        return [prompt] * len(questions)
+    genes["budget"] = str(int(genes["budget"]) - count_tokens(prompt))
     shown = [formatted(line, genes["format"]) for line in store]
     lengths = np.array([count_tokens(line) for line in shown])
     if genes["retrieve"] == "all":
-        return [joined(newest(store, lengths, int(genes["budget"])), shown)] * len(questions)
+        return [opened(prompt, joined(newest(store, lengths, int(genes["budget"])), shown))] * len(questions)
     scores = similarities(questions, store, genes["retrieve"], embed)
-    return [joined(selected(row, store, lengths, genes), shown) for row in scores]
+    return [opened(prompt, joined(selected(row, store, lengths, genes), shown)) for row in scores]
 
 
 def read_parameters(root: str | Path) -> dict[str, str]:
     """Flat YAML: one 'name: value' a line."""
     lines = (Path(root) / "context" / "parameters.yaml").read_text(encoding="utf-8").splitlines()
     return {name: value for name, _, value in (line.partition(": ") for line in lines) if value}
+
+
+def read_prompt(root: str | Path) -> str:
+    """The user's own prompt, with which every context begins; mostly there is none."""
+    path = Path(root) / "context" / "prompt.md"
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def opened(prompt: str, lines: str) -> str:
+    return f"{prompt}\n{lines}" if prompt and lines else prompt or lines
 
 
 def read_store(root: str | Path) -> list[Row]:

@@ -31,9 +31,11 @@ class InSandbox:
 
     def __call__(self, root: Path, questions: Sequence[str], embed: Embed) -> list[Made]:
         program = (root / "interfaces" / "get_context.py").read_text(encoding="utf-8")
+        n = len(questions)
+        limits = Limits(seconds=SECONDS, total_seconds=60 + SECONDS * n, cpu_seconds=60 + SECONDS * n, callbacks=20 * n)
         done = self.sandbox.call(
             program, "get_context", [[question] for question in questions], keywords={"root": str(root.resolve())},
-            callbacks={"embed": lambda texts: embed(checked(texts))}, read=[root.resolve()],
+            callbacks={"embed": lambda texts: embed(checked(texts))}, read=[root.resolve()], limits=limits,
         )  # fmt: skip
         return [made(one.value, one.error) for one in done.outcomes]
 

@@ -22,6 +22,9 @@ from upheld.context.skill import Genes
 from upheld.context.vectors import Embed
 
 BUDGET = 1500
+PARTS = ("context", "interfaces", "data")
+"""What belongs to a context: its files, its programs, and what it was learned from."""
+PROMPT = "prompt.md"
 FIELDS = ("kind", "label", "text", "helpful", "harmful", "born")
 
 
@@ -52,10 +55,29 @@ class Context:
         if root.exists():
             shutil.rmtree(root)
         root.mkdir(parents=True)
-        for part in ("context", "interfaces", "data"):
+        for part in PARTS:
             if (self.root / part).is_dir():
-                shutil.copytree(self.root / part, root / part)
+                shutil.copytree(self.root / part, root / part, ignore=_links)
         return Context(root)
+
+    @classmethod
+    def from_prompt(cls, text: str, root: Path, budget: int = BUDGET) -> Context:
+        """A context that begins with the user's own prompt, whatever is learned after it.
+
+        Raises
+        ------
+        ValueError
+            If the prompt is empty, or exceeds the budget.
+        """
+        tokens = assembly.count_tokens(text)
+        if not 0 < tokens <= budget:
+            raise ValueError(
+                f"the prompt to start from has {tokens} tokens, the budget is {budget} a query; raise the budget, or shorten it"
+            )
+        write_whole(root / "context" / PROMPT, text)
+        context = cls(root)
+        context.write([], Genes(budget=budget))
+        return context
 
     def lines(self) -> list[Line]:
         """The store. Raises ValueError when a row of lines.csv is malformed."""
@@ -84,6 +106,11 @@ class Context:
     def size(self) -> int:
         """Tokens of all files of the context."""
         return sum(assembly.count_tokens(line.label + " " + line.text) for line in self.lines())
+
+
+def _links(folder: str, names: list[str]) -> list[str]:
+    """Links are not followed: one that a program left may lead anywhere."""
+    return [name for name in names if (Path(folder) / name).is_symlink()]
 
 
 @cache
@@ -156,7 +183,11 @@ class ContextFunction:
         if not self.context.operator.is_file():
             return [Made("", 0)] * len(questions)
         if self._own:
-            texts = assembly.get_contexts(list(questions), root=self.context.root, embed=self.embed)
+            try:
+                texts = assembly.get_contexts(list(questions), root=self.context.root, embed=self.embed)
+            except (KeyError, ValueError, csv.Error) as wrong:  # a store or parameters that somebody wrote by hand
+                problem = f"get_context failed: {type(wrong).__name__}: {wrong}"
+                return [Made("", 0, problem)] * len(questions)
             bounded = {text: self._bounded(Made(text, 0)) for text in dict.fromkeys(texts)}
             return [bounded[text] for text in texts]
         if self.confined is None:

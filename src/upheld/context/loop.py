@@ -9,6 +9,7 @@ Killed at any moment it goes on after the last whole batch: a batch's context is
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -26,13 +27,11 @@ from upheld.context.files import write_whole
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
 from upheld.context.metrics import weighted_mean
-from upheld.context.rollouts import Rollout, RolloutCache, evaluate, train_figure, train_json
+from upheld.context.rollouts import Rollout, RolloutCache, evaluate, train_figure
 from upheld.context.skill import Genes, Skill
+from upheld.context.step import learn
 from upheld.context.task import Sample, Task
 from upheld.context.vectors import Embed
-
-REPAIRS = 3
-PROBED = 3
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,15 @@ class Loop:
     def _claim_folder(self) -> None:
         """Write down what this run is, or check that the folder holds the same."""
         samples = [(one.id, one.question, one.target) for one in (*self.task.samples, *self.val)]
-        mine = json.dumps(
-            {"settings": asdict(self.settings), "consumer": self.consumer.id, "samples": samples, "agents": self.agents},
-            ensure_ascii=False,
-        )  # fmt: skip
+        named = {
+            "settings": asdict(self.settings),
+            "consumer": self.consumer.id,
+            "samples": samples,
+            "agents": self.agents,
+        }
+        if self.seed_context is not None:
+            named["seed"] = digest(self.seed_context)
+        mine = json.dumps(named, ensure_ascii=False)
         path = self.folder / "run.json"
         if path.is_file() and path.read_text(encoding="utf-8") != mine:
             raise ValueError(
@@ -184,36 +188,25 @@ class Loop:
             if not last.is_dir() and not after.is_dir() and not (home / "context").is_dir():
                 found = evaluate(self.task, batch, self._function(context), self.consumer, self.cache)
                 write_whole(kept, json.dumps([one.__dict__ for one in found], ensure_ascii=False))
-                self._step(skill, context, found, last)
+                learn(self.base, skill, self.task, context, found, last, self._function)
             rollouts.append([Rollout(**row) for row in json.loads(kept.read_text(encoding="utf-8"))])
             context = Context(after)
         for old in home.glob("step-*"):
             shutil.rmtree(old)
         return rollouts
 
-    def _step(self, skill: Skill, context: Context, rollouts: Sequence[Rollout], last: Path) -> None:
-        """One batch: the base agent works on a copy, which takes its place only when it is whole and answers."""
-        part = last.with_name(last.name + ".part")
-        work = context.copy(part)
-        write_whole(work.root / "data" / "train.json", train_json(self.task, rollouts))
-        work = self.base.apply(skill, work, rollouts)
-        for _ in range(REPAIRS):
-            if not (problem := self._problem(work, rollouts)):
-                break
-            work = self.base.repair(skill, work, problem)
-        if problem := self._problem(work, rollouts):
-            context.copy(part)
-            write_whole(part / "data" / "failed.txt", problem + "\n")
-        part.replace(last)
-
-    def _problem(self, context: Context, rollouts: Sequence[Rollout]) -> str:
-        """Why the interface fails on a few questions, or nothing."""
-        made = self._function(context).many([one.question for one in rollouts[:PROBED]])
-        return next((one.problem for one in made if one.problem), "")
-
     def _malformed(self, rollouts: Sequence[Rollout]) -> float:
         labels = self.task.labels()
         return weighted_mean([float(not known_label(one.answer, labels)) for one in rollouts], [1.0] * len(rollouts))
+
+
+def digest(folder: Path) -> str:
+    """A hash of the files in a folder."""
+    found = hashlib.blake2b(digest_size=16)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found.update(f"{path.relative_to(folder)}\0".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def confusions(rollouts: Sequence[Rollout]) -> tuple[tuple[str, str, int], ...]:

@@ -22,6 +22,7 @@ from upheld.context.history import Entry, History
 from upheld.context.loop import confusions
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure
 from upheld.context.skill import Skill
+from upheld.context.step import learn
 from upheld.context.task import Sample, Task
 from upheld.context.vectors import Embed
 
@@ -45,6 +46,7 @@ class OnlineLoop:
     ----------
     meta_every : batches a window; 0 leaves the meta level off
     accumulate : how many of the latest answered samples are learned from with each batch (None: the batch; -1: all)
+    seed_context : where to start from, instead of the empty context
     protocol : ``"prequential"``, or ``"accumulated"``, which answers all items seen so far again after learning from them. It rates
         a memoriser near 1 and is there for comparison only.
     """
@@ -61,6 +63,7 @@ class OnlineLoop:
     accumulate: int | None = None
     protocol: str = "prequential"
     confined: Confined | None = None
+    seed_context: Path | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -69,7 +72,8 @@ class OnlineLoop:
         self.scored: list[Rollout] = []
         self.seen: list[Sample] = []
         first = self.meta.propose(self.task, self.history)
-        self.incumbent = Learner(first, Context(self.folder / "incumbent").copy(self.folder / "incumbent"))
+        start = Context(self.seed_context or self.folder / "nothing")
+        self.incumbent = Learner(first, start.copy(self.folder / "incumbent"))
         self.challenger: Learner | None = None
         self._batches = 0
 
@@ -88,7 +92,7 @@ class OnlineLoop:
         self.seen += batch
         for learner, rollouts in zip(learners, given, strict=True):
             learner.window += rollouts
-            learner.context = self.base.apply(learner.skill, learner.context, self._learned_from(rollouts))
+            self._learn(learner, self._learned_from(rollouts))
         self._batches += 1
         if self.meta_every and self._batches % self.meta_every == 0:
             self._review()
@@ -129,7 +133,12 @@ class OnlineLoop:
         self.incumbent.window = []
         skill = self.meta.propose(self.task, self.history)
         context = self.incumbent.context.copy(self.folder / "challenger")
-        self.challenger = Learner(skill, self.base.apply(skill, context, experience(context)))
+        self.challenger = Learner(skill, context)
+        self._learn(self.challenger, experience(context) or self.scored)
+
+    def _learn(self, learner: Learner, rollouts: Sequence[Rollout]) -> None:
+        home = learner.context.root
+        learner.context = learn(self.base, learner.skill, self.task, learner.context, rollouts, home, self._function)
 
     def _judged(self, learner: Learner) -> tuple[list[str], float, float]:
         return [one.answer for one in learner.window], figure(self.task, learner.window), self._tokens(learner)
