@@ -59,7 +59,3 @@ def effects(history: History) -> Figure:
     axes.barh(names, [effect for _, effect in found], color=[GREEN if effect > 0 else RED for _, effect in found])
     axes.set_xlabel("effect on validation")
     return drawn
-
-
-PICTURES: dict[str, object] = {}
-"""By claim."""
