@@ -36,6 +36,21 @@ def test_many_is_a_batch(stream):
     )
 
 
+def test_what_arms_are_called_changes_nothing(stream):
+    """Each process orders a set of words differently; with nine pairs, one is likely to be turned round."""
+    small = {"n_features": 8, "coreset_size": 16, "block_size": None, "random_state": 0}
+    rows = slice(0, 900)
+
+    def effect(treatment):
+        return StreamingBalancer(**small).fit(stream.X[rows], stream.y[rows], treatment=treatment).estimate().ate
+
+    expected = effect(stream.w[rows])
+    names = ["control", "placebo", "no offer", "before", "a", "A", "old", "c", "none"]
+    for base in names:
+        assert effect(np.where(stream.w[rows] == 1, "treated", base)) == expected
+    assert effect(np.where(stream.w[rows] == 1, 8, 1)) == expected
+
+
 @given(st.lists(st.integers(1, 2999), max_size=6, unique=True))
 @settings(max_examples=8, deadline=None)
 def test_counts_and_the_target_mean_are_exact_whatever_the_batches(cuts):

@@ -34,7 +34,7 @@ class StreamingBalancer(MergeableStream):
     augment : whether the imbalance that is left is corrected by a ridge regression of the outcomes
     outcomes : "pooled" averages residuals when rows are merged; "subset" keeps the survivors' outcomes (the paper's compression);
         "subset-xy" makes the halving look at outcomes too
-    pairing : "nearest", "projection" (three times as fast) or "random"; signing : "greedy" or "walk" with `walk_constant`
+    pairing : "nearest", "projection" (a quarter faster) or "random"; signing : "greedy" or "walk" with `walk_constant`
     ridge : penalty of the outcome model whose residuals are pooled, or "gcv"
     time : "kernel" balances the time of a row as a covariate; `time_scale` is the length of the stream, or of a block
     block_size : rows of a block, a length of time such as "1d", or None for one coreset pair over the whole stream

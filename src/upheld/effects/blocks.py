@@ -97,7 +97,7 @@ class Block:
         self.n += len(y)
         if self.population is not None:
             self.population.add(rng, X=X, t=t, treatment=treatment, ident=ident)
-        for label in set(treatment):
+        for label in sorted(set(treatment)):  # whatever the order of a set of words, the same randomness for each arm
             rows = treatment == label
             if label not in self.arms:
                 self.arms[label] = self.new_arm()

@@ -62,7 +62,7 @@ def shift_p_values(before: Profile, now: Profile) -> tuple[float, float]:
     """p-values of no shift in the covariates, and of none in covariates and assignment together."""
     gap = now.mean - before.mean
     zero = np.zeros_like(now.mean)
-    arms = before.by_arm.keys() | now.by_arm.keys()
+    arms = sorted(before.by_arm.keys() | now.by_arm.keys())
     gaps = [now.by_arm.get(arm, zero) - before.by_arm.get(arm, zero) for arm in arms]
     scale = 1 / before.n + 1 / now.n
     return (

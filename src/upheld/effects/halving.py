@@ -35,18 +35,17 @@ def pairs(phi: FloatArray, pairing: str, rng: np.random.Generator) -> tuple[Indi
 
 def nearest_pairs(phi: FloatArray) -> Indices:
     """(b, 2): in the order given, each of 2b rows with the nearest one that is still single."""
-    squares = np.einsum("ij,ij->i", phi, phi)
-    distance = squares[None, :] - 2 * (phi @ phi.T)  # up to what is constant in a row
-    np.fill_diagonal(distance, np.inf)
-    single = np.ones(len(phi), dtype=bool)
+    distance = phi @ phi.T
+    distance *= -2
+    distance += np.einsum("ij,ij->i", phi, phi)  # up to what is constant in a row
+    taken = np.zeros(len(phi))  # infinite for those that are, so that they are nobody's nearest
     couples = []
     for i in range(len(phi)):
-        if not single[i]:
+        if taken[i]:
             continue
-        j = int(distance[i].argmin())
-        single[[i, j]] = False
-        distance[:, i] = np.inf
-        distance[:, j] = np.inf
+        taken[i] = np.inf
+        j = int((distance[i] + taken).argmin())
+        taken[j] = np.inf
         couples.append((i, j))
     return np.array(couples, dtype=np.intp).reshape(-1, 2)
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from upheld.effects import rows as door
+from upheld.effects.allocation import keep_freed_memory
 from upheld.effects.encoding import Encoding
 from upheld.effects.estimate import ESTIMANDS, LEAST_ROWS
 from upheld.effects.features import FeatureMap, draw_features
@@ -221,6 +222,7 @@ class Intake(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "n_seen_"):
             return
         self._check_parameters()
+        keep_freed_memory()
         self.feature_map_ = None
         self.encoding_ = None
         self.n_seen_ = 0
@@ -327,7 +329,7 @@ class Intake(BaseEstimator):  # type: ignore[misc]
         self._check_labels(labels)
         self._like = rows.covariates.names, rows.covariates.categorical
         self.n_seen_ += len(rows)
-        for label in labels:
+        for label in sorted(labels):
             self._seen[label] = self._seen.get(label, 0) + int(np.sum(rows.treatment == label))
         if self.feature_map_ is not None:
             self._insert(rows)

@@ -53,7 +53,8 @@ def mean_bounds(mean: ArmMean, sample: Sample, augment: bool) -> FloatArray:
     within = np.where(sample.averaged > 1, np.sqrt(np.maximum(square - residual**2, 0.0)), 0.0)
     values = (centre[:, None] + within[:, None] * _spread_points()).ravel()
     weights = np.repeat(mean.weights / POINTS, POINTS)
-    return base + np.array([extreme_means(values, weights, factor) for factor in FACTORS])
+    order = values.argsort()
+    return base + np.array([_extremes_of_sorted(values[order], weights[order], factor) for factor in FACTORS])
 
 
 def extreme_means(values: FloatArray, weights: FloatArray, factor: float) -> tuple[float, float]:
@@ -66,7 +67,10 @@ def extreme_means(values: FloatArray, weights: FloatArray, factor: float) -> tup
     (0.2, 0.8)
     """
     order = values.argsort()
-    v, w = values[order], weights[order]
+    return _extremes_of_sorted(values[order], weights[order], factor)
+
+
+def _extremes_of_sorted(v: FloatArray, w: FloatArray, factor: float) -> tuple[float, float]:
     mass, moment = (np.append(0.0, np.cumsum(one)) for one in (w, w * v))
     below, above = (mass, moment), (mass[-1] - mass, moment[-1] - moment)
     with np.errstate(invalid="ignore"):

@@ -122,7 +122,7 @@ def write(balancer: StreamingBalancer) -> bytes:
         "format": FORMAT, "version": VERSION, "parameters": balancer.get_params(), "n_seen": balancer.n_seen_,
         "arrived": balancer._arrived, "seed": balancer._seed, "random": balancer._rng.bit_generator.state,
         "n_spawned": balancer._n_spawned, "like": balancer._like, "dated": balancer._dated,
-        "seen": _pairs(balancer._seen), "arms": list(balancer._arms), "warm": [], "pending": _pending(balancer._pending),
+        "seen": _pairs(balancer._seen), "arms": sorted(balancer._arms), "warm": [], "pending": _pending(balancer._pending),
         "closed": [one.state() for one in balancer._closed],
         "cusum": [[label, asdict(one)] for label, one in balancer._cusum.items()],
         "balance_rows": _pairs(balancer._balance.rows), "bounds": _write_bounds(balancer._bounds),

@@ -382,4 +382,4 @@ def _long(parts: list[ClosedBlock]) -> list[str]:
 def _reason(parts: list[ClosedBlock], label: Label) -> str:
     """Why most of the rows without an effect have none."""
     reasons = [one.reason.get(label, "overlap") for one in parts if one.reason.get(label, "overlap")]
-    return max(set(reasons), key=reasons.count) if reasons else "overlap"
+    return max(dict.fromkeys(reasons), key=reasons.count) if reasons else "overlap"
