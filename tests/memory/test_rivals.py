@@ -52,19 +52,75 @@ def test_the_pairwise_network_recalls_few_and_loses_many():
     assert (rivals.pairwise_recall(many, many, rng=rng) * many).mean() < 0.9
 
 
-@pytest.mark.parametrize("name", rivals.WAYS)
-def test_every_way_recalls_clean_cues_once_tuned(name, rows):
+def folds(rows):
     rng = np.random.default_rng(1)
-    value = rivals.tuned(name, rows, lambda x: corrupt(x, rng=rng, noise=0.1))
-    found = rivals.WAYS[name](rows, rows + 0.05 * rng.normal(size=rows.shape), value)
+    return rivals.folds(rows, lambda x: corrupt(x, rng=rng, noise=0.1))
+
+
+@pytest.mark.parametrize("name", rivals.WAYS | rivals.BESIDE)
+def test_every_way_recalls_clean_cues_once_tuned(name, rows):
+    if name == rivals.HNSW:
+        pytest.importorskip("faiss", reason="the extra faiss")
+    value = rivals.tuned(name, rows, folds(rows))
+    cues = rows + 0.05 * np.random.default_rng(1).normal(size=rows.shape)
+    found = rivals.answered(name, rivals.Task(rows, cues, np.arange(len(rows))), value)
     assert (found == np.arange(len(rows))).mean() > 0.9
     assert len(rivals.candidates(name, rows)) == (1 if name == rivals.NEIGHBOUR else 30)
 
 
-def test_a_tuned_cut_off_refuses_foreigners(rows):
-    rng = np.random.default_rng(1)
-    value = rivals.tuned(rivals.CUTOFF, rows, lambda x: corrupt(x, rng=rng, noise=0.1))
-    assert (rivals.WAYS[rivals.CUTOFF](rows, rng.normal(size=(40, 20)), value) == -1).mean() > 0.9
+@pytest.mark.parametrize("name", [rivals.CUTOFF, rivals.SHIFT, rivals.HNSW])
+def test_a_tuned_cut_off_refuses_foreigners(name, rows):
+    if name == rivals.HNSW:
+        pytest.importorskip("faiss", reason="the extra faiss")
+    value = rivals.tuned(name, rows, folds(rows))
+    foreign = np.random.default_rng(2).normal(size=(40, 20))
+    found = rivals.answered(name, rivals.Task(rows, foreign, np.full(40, -1)), value)
+    assert (found == -1).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", rivals.WAYS | rivals.BESIDE)
+def test_many_values_at_once_answer_as_each_alone(name, rows):
+    if name == rivals.HNSW:
+        pytest.importorskip("faiss", reason="the extra faiss")
+    task, values = folds(rows)[0], rivals.candidates(name, rows)[::5]
+    together = (rivals.WAYS | rivals.BESIDE)[name](task, values)
+    assert together.shape == (len(values), len(task.cues))
+    for value, found in zip(values, together, strict=True):
+        assert np.array_equal(rivals.answered(name, task, value), found)
+
+
+@pytest.mark.parametrize("bandwidth", [0.8, 2.0, 3.0, 4.0, 6.0])
+def test_mean_shift_is_scikit_learn_s(bandwidth):
+    from sklearn.cluster import MeanShift
+
+    rng = np.random.default_rng(0)
+    rows = np.vstack([centre + rng.normal(size=(25, 8)) for centre in 4 * rng.normal(size=(4, 8))])
+    theirs = MeanShift(bandwidth=bandwidth, cluster_all=False).fit(rows)
+    assert np.allclose(rivals.mean_shift_centres(rows, bandwidth), theirs.cluster_centers_, atol=1e-10)
+    cues = rows + rng.normal(size=rows.shape)
+    found = rivals.answered(rivals.SHIFT, rivals.Task(rows, cues, np.arange(len(rows))), bandwidth)
+    distance = np.linalg.norm(cues[:, None] - theirs.cluster_centers_, axis=-1)
+    own = theirs.cluster_centers_[distance.argmin(1)]
+    expected = np.linalg.norm(own[:, None] - rows, axis=-1).argmin(1)
+    assert np.array_equal(found, np.where(distance.min(1) <= bandwidth, expected, -1))
+    assert np.array_equal(theirs.predict(cues), distance.argmin(1))
+
+
+def test_a_search_in_a_graph_finds_the_nearest(rows):
+    pytest.importorskip("faiss", reason="the extra faiss")
+    cues = np.random.default_rng(1).normal(size=(50, 20))
+    task = rivals.Task(rows, cues, np.full(50, -1))
+    expected = np.linalg.norm(cues[:, None] - rows, axis=-1).argmin(1)
+    assert (rivals.answered(rivals.HNSW, task, 1e3) == expected).mean() > 0.95
+
+
+def test_hnsw_is_raced_where_faiss_is(monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "faiss" else found(name))
+    assert rivals.HNSW not in rivals.raced()
+    assert {rivals.SHIFT, rivals.CUTOFF} < set(rivals.raced())
 
 
 def test_the_pairwise_network_ends_where_the_package_s_does():

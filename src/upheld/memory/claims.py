@@ -516,8 +516,9 @@ def measure_recall(trial: Trial) -> Iterator[Measurement]:
     stored, foreign = np.split(rows, [int(STORED_SHARE * len(rows))])
     cues = damage(np.vstack([stored, foreign]))
     truth = np.concatenate([np.arange(len(stored)), np.full(len(foreign), -1)])
-    for name, way in rivals.WAYS.items():
-        found = way(stored, cues, rivals.tuned(name, stored, damage))
+    task = rivals.Task(stored, cues, truth)
+    for name in rivals.WAYS:
+        found = rivals.answered(name, task, rivals.tuned(name, stored, rivals.folds(stored, damage)))
         known = truth >= 0
         yield Measurement(name, "recall", float((found[known] == truth[known]).mean()))
         yield Measurement(name, "wrong recall", float(((found >= 0) & (found != truth)).mean()))
@@ -536,10 +537,9 @@ def margin_area(rows: FloatArray, rng: np.random.Generator) -> float:
         if len(rows) < M:
             continue
         memory = AssociativeMemory("lse", beta=effective_dimension(rows) / rows.shape[1]).fit(rows[:M])
-        for noise in MARGIN_NOISE:
-            found = memory.predict(corrupt(rows[:M], rng=rng, noise=noise))
-            margins.append(memory.margin(noise))
-            good.append(bool((found == np.arange(M)).mean() >= 0.9))
+        found = memory.predict(np.vstack([corrupt(rows[:M], rng=rng, noise=noise) for noise in MARGIN_NOISE]))
+        margins += [memory.margin(noise) for noise in MARGIN_NOISE]
+        good += [bool(share >= 0.9) for share in (found.reshape(-1, M) == np.arange(M)).mean(1)]
     if len(set(good)) < 2:
         raise ValueError("all stores of the grid recall alike; widen MARGIN_NOISE")
     return float(roc_auc_score(good, margins))

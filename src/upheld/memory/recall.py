@@ -44,7 +44,8 @@ def weights(x: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: float) -
     return _weights_at(squared_distances(x, patterns), kernel, beta)
 
 
-def _weights_at(distances: torch.Tensor, kernel: str, beta: float) -> torch.Tensor:
+def _weights_at(distances: torch.Tensor, kernel: str, beta: float | torch.Tensor) -> torch.Tensor:
+    """`beta` may be one a row, (B, 1)."""
     import torch
 
     if kernel == "lse":
@@ -57,7 +58,7 @@ def recall(
     cues: torch.Tensor,
     patterns: torch.Tensor,
     kernel: str = "lsr",
-    beta: float = 1.0,
+    beta: float | torch.Tensor = 1.0,
     *,
     sphere: bool = True,
     on_empty: str = "abstain",
@@ -70,7 +71,7 @@ def recall(
     Parameters
     ----------
     cues : (B, N); patterns : (M, N), of the same dtype and device
-    beta : inverse variance; LSR's support has the radius sqrt(2/beta)
+    beta : inverse variance, one for all or (B,); LSR's support has the radius sqrt(2/beta)
     sphere : put every step back on the radius sqrt(N)
     on_empty : what becomes of cues outside every support: "abstain", "nearest", "error"
     tol : of |step| / sqrt(N)
@@ -92,10 +93,11 @@ def recall(
     import torch
 
     _check(cues, patterns, kernel, on_empty)
+    each = torch.as_tensor(beta, dtype=cues.dtype, device=cues.device).expand(len(cues)).unsqueeze(-1)
     rows = max(1, CHUNK_BYTES // (len(patterns) * patterns.element_size()))
     parts = [
         _recall_chunk(
-            cues[at : at + rows], patterns, kernel, beta, sphere, on_empty, max_steps, tol,
+            cues[at : at + rows], patterns, kernel, each[at : at + rows], sphere, on_empty, max_steps, tol,
             None if distances is None else distances[at : at + rows],
         )
         for at in range(0, max(len(cues), 1), rows)
@@ -103,14 +105,15 @@ def recall(
     found = Recall(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
     if on_empty == "error" and found.empty.any():
         raise ValueError(
-            f"{int(found.empty.sum())} of {len(cues)} cues lie outside every support (radius {math.sqrt(2 / beta):.3g}); lower beta, or "
+            f"{int(found.empty.sum())} of {len(cues)} cues lie outside every support (radius {math.sqrt(2 / float(each.min())):.3g}); "
+            "lower beta, or "
             'take on_empty="abstain"'
         )
     return found
 
 
 def _recall_chunk(
-    cues: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: float, sphere: bool, on_empty: str, max_steps: int, tol: float,
+    cues: torch.Tensor, patterns: torch.Tensor, kernel: str, beta: torch.Tensor, sphere: bool, on_empty: str, max_steps: int, tol: float,
     distances: torch.Tensor | None,
 ) -> Recall:  # fmt: skip
     import torch
@@ -122,7 +125,9 @@ def _recall_chunk(
     squares = (patterns * patterns).sum(-1)
     for step in range(max_steps):
         w = _weights_at(
-            squared_distances(state, patterns, squares) if step or distances is None else distances, kernel, beta
+            squared_distances(state, patterns, squares) if step or distances is None else distances,
+            kernel,
+            beta[active],
         )
         if kernel == "lsr":
             support[active] = (w > 0).sum(-1)

@@ -22,8 +22,8 @@ class Fixed(NamedTuple):
 
 
 def fixed_points(
-    cues: FloatArray, patterns: FloatArray, kernel: str, beta: float, *, sphere: bool, on_empty: str, backend: str, max_steps: int,
-    tol: float, distances: FloatArray | None = None,
+    cues: FloatArray, patterns: FloatArray, kernel: str, beta: float | FloatArray, *, sphere: bool, on_empty: str, backend: str,
+    max_steps: int, tol: float, distances: FloatArray | None = None,
 ) -> Fixed:  # fmt: skip
     """See `upheld.memory.recall.recall`; faiss makes no use of `distances`.
 
@@ -33,13 +33,16 @@ def fixed_points(
         If ``backend="faiss"`` and faiss-cpu is not installed.
     """
     if backend == "faiss":
+        if not isinstance(beta, float):
+            raise TypeError("backend='faiss' searches within one radius: give beta one number")
         return _by_faiss(cues, patterns, beta, sphere, on_empty, max_steps, tol)
     import torch
 
     from upheld.memory.recall import recall
 
     found = recall(
-        torch.from_numpy(np.ascontiguousarray(cues)), torch.from_numpy(np.ascontiguousarray(patterns)), kernel, beta,
+        torch.from_numpy(np.ascontiguousarray(cues)), torch.from_numpy(np.ascontiguousarray(patterns)), kernel,
+        beta if isinstance(beta, float) else torch.from_numpy(beta),
         sphere=sphere, on_empty=on_empty, max_steps=max_steps, tol=tol,
         distances=None if distances is None else torch.from_numpy(distances),
     )  # fmt: skip

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch  # noqa: F401  (limits of threads reach what is loaded)
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from upheld.memory import rivals
 from upheld.memory.command.vectors import read_vectors
@@ -60,7 +62,8 @@ def recall(asked: Asked, out: Path | None, as_json: bool) -> None:
     remarks: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        memory = _memory(asked, asked.patterns).fit(_usable(stored, asked.patterns, asked.normalize))
+        with threadpool_limits(1):  # tuning is many small steps: threads wait for each other on a busy machine
+            memory = _memory(asked, asked.patterns).fit(_usable(stored, asked.patterns, asked.normalize))
     remarks += [str(one.message) for one in caught]
     cues, truth = _cues(asked, stored)
     found = memory.recall(cues)
@@ -68,8 +71,17 @@ def recall(asked: Asked, out: Path | None, as_json: bool) -> None:
     document = {
         "schema": SCHEMA, "settings": asked.settings(), "summary": _summary(memory, asked, found, index, truth),
         "boundaries": _boundaries(memory, asked.noise), "remarks": remarks,
-        "compared": records(_compared(memory, cues, truth, index)) if asked.compare and truth is not None else [],
+        "compared": [],
     }  # fmt: skip
+    if asked.compare and truth is not None:
+        with threadpool_limits(1):
+            document["compared"] = records(_compared(memory, cues, truth))
+        if rivals.HNSW not in rivals.raced():
+            remarks.append("HNSW is not among the rivals, since faiss is not installed: pip install 'upheld[faiss]'")
+    elif asked.compare:
+        remarks.append(
+            "nothing is compared: that needs --truth, the column that says which pattern a cue was made from"
+        )
     curve = _curve(memory, stored, asked.seed)
     document["recall_by_noise"] = records(curve)
     if out is not None:
@@ -185,20 +197,29 @@ def _boundaries(memory: AssociativeMemory, noise: float) -> list[dict[str, Any]]
     ]
 
 
-def _compared(memory: AssociativeMemory, cues: FloatArray, truth: Any, index: Any) -> pd.DataFrame:
-    """The rivals on the first cues, in the space the memory uses, each tuned by the same five folds."""
+def _compared(memory: AssociativeMemory, cues: FloatArray, truth: Any) -> pd.DataFrame:
+    """This memory and its rivals on the same store and cues, in the space the memory uses; rivals tuned on the same five folds."""
     stored = memory.patterns_[:MOST_RACED]
-    used = memory._cues(cues)
     chosen = np.flatnonzero(truth < len(stored))[:MOST_RACED]
+    task = rivals.Task(stored, memory._cues(cues)[chosen], truth[chosen])
+    ours = _refusing(memory)
+    ours.patterns_ = stored
+    rows = [_scored("this memory", ours.predict(cues[chosen]), task.truth)]
     rng = _rng(memory.random_state)
-    rows = [_scored("this memory", index[chosen], truth[chosen])]
-    raced = {name: way for name, way in rivals.WAYS.items() if name not in (rivals.LSR, rivals.LSE)}
+    folds = rivals.folds(stored, lambda x: memory._used(corrupt(x, rng=rng, noise=memory.cue_noise)))
+    raced = rivals.raced()
     with Progress() as progress, progress.part("tuning and racing", len(raced), "rivals") as part:
-        for name, way in raced.items():
-            value = rivals.tuned(name, stored, lambda x: corrupt(x, rng=rng, noise=memory.cue_noise))
-            rows.append(_scored(name, way(stored, used[chosen], value), truth[chosen]))
+        for name in raced:
+            found = rivals.answered(name, task, rivals.tuned(name, stored, folds))
+            rows.append(_scored(name, found, task.truth))
             part.advance()
     return pd.DataFrame(rows)
+
+
+def _refusing(memory: AssociativeMemory) -> AssociativeMemory:
+    """A copy that refuses cues without support where the memory would stop at the first."""
+    twin = copy.copy(memory)
+    return twin.set_params(on_empty="abstain") if memory.on_empty == "error" else twin
 
 
 def _scored(name: str, index: Any, truth: Any) -> dict[str, Any]:
@@ -215,7 +236,7 @@ def _scored(name: str, index: Any, truth: Any) -> dict[str, Any]:
 def _curve(memory: AssociativeMemory, stored: FloatArray, seed: int) -> pd.DataFrame:
     """Recall, refusal and margin against the noise of copies of stored rows."""
     rng = _rng(seed)
-    refusing = copy.copy(memory).set_params(on_empty="abstain") if memory.on_empty == "error" else memory
+    refusing = _refusing(memory)
     rows = rng.permutation(len(stored))[:MOST_DRAWN]
     points = []
     for noise in NOISE_STEPS:
@@ -269,7 +290,7 @@ def _print(document: dict[str, Any], out: Path | None) -> None:
         )
         if document["summary"]["patterns"] > MOST_RACED:
             terminal.say(
-                f"For time, rivals store the first {MOST_RACED} patterns, this memory all of them; cues are those of these rows."
+                f"For time, they race on the first {MOST_RACED} patterns alone, this memory too; cues are those of these rows."
             )
     for remark in document["remarks"]:
         terminal.say(f"Note: {remark}.")
