@@ -39,6 +39,7 @@ from upheld.storage import whole_file
 
 START, END, MASK = 256, 257, 258
 VOCABULARY = 260
+KINDS = ("records", "log", "sums", "tale")
 WINDOW = 640
 """Bytes a training window: a model trained on shorter ones writes noise beyond their end."""
 
@@ -52,10 +53,10 @@ PLACES = ("river", "old mill", "garden", "hill", "harbour", "forest")
 GIFTS = ("apple", "lantern", "ribbon", "key", "map", "bell")
 
 
-def document(rng: np.random.Generator) -> str:
-    """One text of some 700 bytes, of one of four kinds."""
-    kind = (_records, _log, _sums, _tale)[int(rng.integers(4))]
-    return kind(rng)
+def document(rng: np.random.Generator, kind: str | None = None) -> str:
+    """One text of some 700 bytes, of one of the four `KINDS`; None draws which."""
+    drawn = KINDS[int(rng.integers(4))]
+    return {"records": _records, "log": _log, "sums": _sums, "tale": _tale}[kind or drawn](rng)
 
 
 def _records(rng: np.random.Generator) -> str:
@@ -118,10 +119,12 @@ class ByteTokenizer:
         return VOCABULARY
 
 
-def beginnings(count: int, *, seed: int, length: int = 48) -> list[Prompt]:
-    """Prompts: the first bytes of documents that no other seed gives but by chance."""
+def beginnings(count: int, *, seed: int, length: int = 48, kind: str | None = None) -> list[Prompt]:
+    """Prompts: the first bytes of documents that no other seed gives but by chance; of one kind, or (None) of all."""
     rng = np.random.default_rng([seed, 1])
-    return [Prompt((), document(rng)[:length], "byteworld", f"{seed}-{number}") for number in range(count)]
+    return [
+        Prompt((), document(rng, kind)[:length], kind or "byteworld", f"{seed}-{number}") for number in range(count)
+    ]
 
 
 def configuration() -> LlamaConfig:

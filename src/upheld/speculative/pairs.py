@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import resources
 from pathlib import Path
 
 import torch
@@ -13,6 +14,9 @@ from upheld.llm.loading import device_for, dtype_for, load_network, load_tokeniz
 from upheld.llm.model_files import ModelFiles, converted, local, smollm2
 from upheld.speculative.checkpoints import load_published
 from upheld.speculative.drafter import DFlashDrafter
+
+SHIPPED = "smollm2-135m-dflash-b8"
+"""The drafter of SmolLM2-135M-Instruct that comes with the package."""
 
 
 def model_files(named: str | Path) -> ModelFiles:
@@ -65,3 +69,9 @@ def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
     drafter.eval()  # type: ignore[no-untyped-call]
     drafter.requires_grad_(False)
     return drafter
+
+
+def shipped_drafter(target: PreTrainedModel) -> DFlashDrafter:
+    """The drafter that comes with the package, for SmolLM2-135M-Instruct."""
+    with resources.as_file(resources.files("upheld.speculative") / "weights" / SHIPPED) as folder:
+        return load_drafter(folder, target)

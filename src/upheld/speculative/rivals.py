@@ -11,9 +11,10 @@ rest: a method is compared by what it takes from the first token on.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -122,19 +123,29 @@ class Own:
 
 @dataclass(frozen=True)
 class Transformers:
-    """`generate` of transformers, as it is or with one of its own ways to draft."""
+    """`generate` of transformers, as it is or with one of its own ways to draft.
+
+    Parameters
+    ----------
+    drafts : of prompt lookup, a cycle
+    model : assistant that drafts
+    """
 
     name: str
     target: PreTrainedModel
-    options: dict[str, Any] = field(default_factory=dict)
+    drafts: int | None = None
+    model: PreTrainedModel | None = None
 
     def decode(self, prompt: Tensor, config: GenerationConfig, *, seed: int = 0) -> Decoded:
         target: Any = self.target
+        config = copy.deepcopy(config)
+        config.prompt_lookup_num_tokens = self.drafts
 
         def write(watch: _Watch) -> tuple[Tensor, None]:
             text = target.generate(
-                prompt, attention_mask=torch.ones_like(prompt), generation_config=config, streamer=watch, **self.options
-            )
+                prompt, attention_mask=torch.ones_like(prompt), generation_config=config, streamer=watch,
+                assistant_model=self.model,
+            )  # fmt: skip
             return text, None
 
         devices = [prompt.device] if prompt.device.type == "cuda" else []
@@ -155,12 +166,12 @@ def generate(target: PreTrainedModel) -> Transformers:
 
 def prompt_lookup(target: PreTrainedModel, drafts: int) -> Transformers:
     """Drafts are what followed the last tokens earlier in the text."""
-    return Transformers("lookup", target, {"prompt_lookup_num_tokens": drafts})
+    return Transformers("lookup", target, drafts=drafts)
 
 
 def assistant(target: PreTrainedModel, model: PreTrainedModel) -> Transformers:
     """A smaller model of the same vocabulary drafts."""
-    return Transformers("assistant", target, {"assistant_model": model})
+    return Transformers("assistant", target, model=model)
 
 
 def eagle_chain(target: PreTrainedModel, head: EagleHead) -> Own:
