@@ -90,7 +90,7 @@ COSTS = Experiment(
         Scale.SMOKE: grid(turns=[1]), Scale.QUICK: grid(turns=[2]), Scale.STANDARD: grid(turns=[6]), Scale.FULL: grid(turns=[10]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 20},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 240, Scale.STANDARD: 600, Scale.FULL: 1200}, alone=True,
+    timeout_s={Scale.SMOKE: 600, Scale.QUICK: 900, Scale.STANDARD: 3600, Scale.FULL: 1200}, alone=True,
 )  # fmt: skip
 
 
@@ -108,5 +108,5 @@ def measure_weight(trial: Trial) -> Iterator[Measurement]:
 
 WEIGHT = Experiment(
     "speculative.weight", measure_weight, conditions={scale: [{}] for scale in Scale}, repeats=dict.fromkeys(Scale, 1),
-    timeout_s=dict.fromkeys(Scale, 120.0),
+    timeout_s=dict.fromkeys(Scale, 600.0),
 )  # fmt: skip

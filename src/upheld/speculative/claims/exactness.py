@@ -158,7 +158,7 @@ GREEDY = Experiment(
         Scale.FULL: [{"target": TINY, "tokens": 64, "prompts": 40}, {"target": SMOLLM2, "tokens": 128}],
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 25, Scale.FULL: 100},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 240, Scale.STANDARD: 600, Scale.FULL: 1800},
+    timeout_s={Scale.SMOKE: 600, Scale.QUICK: 900, Scale.STANDARD: 1800, Scale.FULL: 1800},
 )  # fmt: skip
 
 GREEDY_BF16 = Experiment(
@@ -293,7 +293,7 @@ SAMPLING = Experiment(
         Scale.STANDARD: grid(rows=[100_000], draws=[2000]), Scale.FULL: grid(rows=[1_000_000], draws=[20_000]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 50},
-    timeout_s={Scale.SMOKE: 60, Scale.QUICK: 120, Scale.STANDARD: 600, Scale.FULL: 3600},
+    timeout_s={Scale.SMOKE: 300, Scale.QUICK: 600, Scale.STANDARD: 1800, Scale.FULL: 3600},
 )  # fmt: skip
 
 

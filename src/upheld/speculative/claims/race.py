@@ -156,6 +156,6 @@ RACE = Experiment(
         Scale.FULL: conditions(tokens=2048, repeats=3, turns=4, tuned_on=4),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 2, Scale.STANDARD: 20, Scale.FULL: 1},
-    timeout_s={Scale.SMOKE: 240, Scale.QUICK: 240, Scale.STANDARD: 1800, Scale.FULL: 60}, units="item", alone=True,
+    timeout_s={Scale.SMOKE: 600, Scale.QUICK: 900, Scale.STANDARD: 3600, Scale.FULL: 60}, units="item", alone=True,
     prepare=prepare_race,
 )  # fmt: skip

@@ -251,7 +251,7 @@ TRAINED = Experiment(
         Scale.FULL: grid(seconds=[3600.0], **_STANDARD),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 10, Scale.FULL: 1},
-    timeout_s={Scale.SMOKE: 120, Scale.QUICK: 400, Scale.STANDARD: 1800, Scale.FULL: 60}, prepare=prepare_trained,
+    timeout_s={Scale.SMOKE: 600, Scale.QUICK: 1200, Scale.STANDARD: 3600, Scale.FULL: 60}, prepare=prepare_trained,
 )  # fmt: skip
 
 
