@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from upheld.claims import Scale
 from upheld.memory import plots
-from upheld.memory.claims import CLAIMS, LADDER, LSE_LINES, LSE_LOADS, LSR_LINES, SUPPORT_LADDER
+from upheld.memory.claims import CLAIMS, KRAMERS, LADDER, LSE_LINES, LSE_LOADS, LSR_LINES, SUPPORT_LADDER
 from upheld.memory.command.phase import Request, lines
 from upheld.memory.rivals import WAYS
 from upheld.report.content import drawn
@@ -20,7 +20,8 @@ MEASURED = {
     "memory.order-parameter": [("monte carlo", "difference from phi(T)", "")],
     "memory.capacity": [("law", "limit of the load at S = 1", ""), *(("law", "load at S = 1", f"N={N}") for N in LADDER)],
     "memory.lse-map": [
-        *(("lse", f"critical temperature at alpha={alpha:g}", "") for alpha in LSE_LOADS), *((name, "misplaced", "") for name in LSE_LINES),
+        *(("lse", f"critical temperature at alpha={alpha:g}", "") for alpha in LSE_LOADS),
+        *((name, "misplaced", "") for name in (*LSE_LINES, KRAMERS)),
     ],
     "memory.support-redrawn": [
         ("exact", metric, f"N={N}") for metric in ("load with one expected", "load with probability 1/2") for N in SUPPORT_LADDER

@@ -158,11 +158,13 @@ def order_parameter(frame: pd.DataFrame) -> Figure:
         seen = rows[rows["kernel"] == kernel]
         for (T_at, _), part in seen.groupby(["T", "N"]):
             at = float(str(T_at))
-            axes.plot(
-                at, float(phi_eq(at, kernel)) + part["value"].mean(), "o", color=colour, markersize=5, fillstyle="none"
-            )
+            spread = float(part["value"].std(ddof=1)) if len(part) > 1 else 0.0
+            axes.errorbar(
+                at, float(phi_eq(at, kernel)) + part["value"].mean(), yerr=2 * spread / len(part) ** 0.5, fmt="o", color=colour,
+                markersize=5, fillstyle="none", elinewidth=1, capsize=2,
+            )  # fmt: skip
     axes.set(xlabel="temperature", ylabel="alignment to the target")
-    _title(axes, "circles: Monte Carlo")
+    _title(axes, "circles: Monte Carlo, bars: two standard errors")
     legend_above(picture, axes)
     return picture
 
@@ -199,6 +201,8 @@ def lse_line(frame: pd.DataFrame) -> Figure:
     axes.plot(alpha_c(T, criterion="spinodal"), T, color=SKY, label="spinodal")
     _dots(axes, rows, "alpha", INK, "Monte Carlo, heated")
     axes.set(xlabel="load", ylabel="temperature", xlim=(0, 0.65), yscale="log")
+    axes.set_yticks([0.02, 0.1, 0.5, 2, 6])
+    plain_logs(axes.yaxis)
     legend_above(picture, axes)
     return picture
 
