@@ -51,6 +51,16 @@ def folder(tmp_path_factory) -> Path:
         torch.jit.trace(TwoBlobs(), (x, torch.tensor(0.5))).save(str(place / "flow.pt"))
         torch.jit.trace(guide, x).save(str(place / "guide.pt"))
         torch.jit.script(TwoLogits()).save(str(place / "judge.pt"))
+        for name, of in {
+            "one": lambda x, *t: x[:, :1],
+            "ends": lambda x, t: 0.9 * x,
+            "single": lambda x: x[:, :1],
+            "side": lambda x: x[:, 0],
+            "hard": lambda x: (x > 0).float(),
+        }.items():
+            torch.jit.trace(of, (x, torch.tensor(0.5)) if name in ("one", "ends") else x).save(
+                str(place / f"{name}.pt")
+            )
     torch.save(guide.state_dict(), place / "weights.pt")
     torch.save({"a": 1}, place / "numbers.pt")
     (place / "text.pt").write_text("hello")
@@ -135,8 +145,13 @@ def test_without_a_judge_it_says_that_the_guide_judged_itself(folder):
     [
         (["--shape", "a,b"], "--shape 'a,b' is none; write 64, or 1,28,28"),
         (["--shape", "3"], "--velocity .* does not take examples of --shape 3: "),
+        (["--velocity", "{folder}/ends.pt"], "answers of --velocity .*ends.pt rise by 0.90 .*; say --prediction noise, or "),
+        (["--velocity", "{folder}/one.pt"], r"--velocity .*one.pt gives shape \(3, 1\) for examples of \(3, 2\); it must give the same"),
+        (["--likelihood", "{folder}/hard.pt"], "--likelihood .*hard.pt has no gradient to guide by; take --guidance 0"),
+        (["--likelihood", "{folder}/side.pt"], r"--likelihood .*side.pt gives shape \(3,\) for 3 examples; give logits"),
+        (["--judge", "{folder}/single.pt"], "--target 1 is no class of --judge .*single.pt; it has 0 to 0"),
         (["--judge", "{folder}/flow.pt"], "--judge .* does not take examples of --shape 2: "),
-        (["--target", "2"], "target 2 is no class; the classifier has 0 to 1"),
+        (["--target", "2"], "--target 2 is no class of --likelihood .*guide.pt; it has 0 to 1"),
         (["--temperature", "0"], "--temperature 0 is none"),
         (["--velocity", "nothing.pt"], "--velocity nothing.pt is no file"),
         (["--velocity", "{folder}/weights.pt"], "is no TorchScript file; save it with torch.jit.trace"),
@@ -144,21 +159,30 @@ def test_without_a_judge_it_says_that_the_guide_judged_itself(folder):
         (["--velocity", "{folder}/weights.pt", "--loader", "torch.nn"], "names no callable; write module:callable"),
         (["--velocity", "{folder}/weights.pt", "--loader", "nosuch:f"], "cannot be imported"),
         (["--velocity", "{folder}/weights.pt", "--loader", "builtins:dict"], "makes a dict; it must return a torch.nn.Module"),
-        (["--velocity", "{folder}/weights.pt", "--loader", "torch.nn:Identity"], "do not fit what torch.nn:Identity makes"),
+        (["--velocity", "{folder}/weights.pt", "--loader", "torch.nn:Identity"], "do not fit what --loader torch.nn:Identity makes"),
         (["--velocity", "{folder}/numbers.pt", "--loader", "torch.nn:Identity"], "not a state_dict of tensors"),
         (["--velocity", "{folder}/text.pt", "--loader", "torch.nn:Identity"], "holds no weights that can be loaded safely"),
         (["--velocity", "diffusers:{folder}"], "has no model_index.json"),
         (["--judge", "{folder}/weights.pt"], "--judge .* is no TorchScript file"),
-        (["--coupling", "ot"], "trained with coupling 'ot'"),
-        (["--prediction", "score"], "no parametrization 'score'"),
-        (["--path", "straight"], "no path 'straight'"),
+        (["--coupling", "ot"], "--coupling ot: the velocity of such a flow gives no score, .* take --noise 0"),
+        (["--prediction", "score"], "--prediction 'score' is none; there are auto, velocity, endpoint, noise"),
+        (["--path", "straight"], "--path 'straight' is none; there are linear, cosine, vp"),
         (["--window", "early"], "--window 'early' is none; write auto, adaptive, none, or 0.1875,0.875"),
-        (["--window", "0.5,1"], r"window \(0.5, 1.0\) must be two times with 0 < t_a < t_b < 1"),
-        (["--window", "none", "--ladder"], "a ladder rises inside the window"),
+        (["--window", "0.5,1"], "--window '0.5,1' must be two times with 0 < t_a < t_b < 1"),
+        (["--window", "0.5,0.51"], r"window \(0.5, 0.51\) holds no step of 16; widen it or take more steps"),
+        (["--extra-window", "0.5"], "--extra-window '0.5' is none; write 0.875,0.95"),
+        (["--extra-window", "0.5,0.9"], r"extra_window \(0.5, 0.9\) begins before the window .* ends"),
+        (["--window", "none", "--ladder"], "--ladder rises inside the window, and --window none leaves none"),
         (["--lookahead", "calibrated"], "and only with one above 0; give both, or neither"),
         (["--kappa", "1"], "--lookahead calibrated softens a classifier by --kappa"),
-        (["--lookahead", "far"], "no lookahead 'far'; there are auto, point, calibrated"),
-        (["--preset", "fast"], "no preset 'fast'"),
+        (["--lookahead", "far"], "--lookahead 'far' is none; there are auto, point, calibrated"),
+        (["--preset", "fast"], "--preset 'fast' is none; there are paper, default"),
+        (["--eps2", "-1"], "--eps2 -1 is none; it must be a number of at least 0"),
+        (["--prompt", "a dog"], "--prompt is for --velocity diffusers:FOLDER"),
+        (["--velocity", "diffusers:{folder}", "--jobs", "2"], "--jobs does not go with --velocity diffusers:FOLDER; leave it out"),
+        (["--judge-loader", "torch.nn:Identity"], "--judge-loader makes the network for the weights of --judge; give both"),
+        (["--groups", "2"], "--groups says how many samples go into one job; it needs --jobs or --ray"),
+        (["--ray", "somewhere"], "the address of a Ray cluster is"),
         (["--out", "{folder}/text.pt"], "is a file, so nothing can be written to it"),
     ],
 )  # fmt: skip
@@ -177,7 +201,7 @@ def test_weights_go_into_what_the_loader_makes(folder, name, monkeypatch):
         np.savez(folder / name, **{key: value.numpy() for key, value in state.items()})
     elif name.endswith("safetensors"):
         save_file(state, folder / name)
-    net = load_module(folder / name, "--velocity", "users_network:make")
+    net = load_module(folder / name, "--velocity", "--loader", "users_network:make").module
     assert torch.equal(net.weight, state["weight"])
     assert not any(p.requires_grad for p in net.parameters())
 
@@ -208,3 +232,18 @@ def test_the_example_runs_as_it_stands(upheld):
 def test_a_missing_file_is_one_sentence(upheld):
     done = upheld("run", "flows", "--velocity", "no.pt", "--likelihood", "no.pt", "--target", "0", "--shape", "2")
     assert refused(done).startswith("--velocity no.pt is no file")
+
+
+def test_groups_on_other_processes(folder, upheld):
+    """Half of the flow's samples are of class 1; the number of processes does not change a bit."""
+    common = ["run", "flows", "--velocity", folder / "flow.pt", "--likelihood", folder / "guide.pt", "--target", "1", "--shape", "2",
+              "-n", "6", "--particles", "4", "--steps", "16", "--groups", "2"]  # fmt: skip
+    for jobs in (1, 2):
+        done = upheld(*common, "--jobs", jobs, "--out", f"out{jobs}")
+        assert done.returncode == 0, done.stderr
+        assert "TFTF" in done.stdout
+    one, two = (np.load(upheld.folder / f"out{jobs}" / "samples.npz") for jobs in (1, 2))
+    for name in one.files:
+        assert np.array_equal(one[name], two[name]), name
+    assert one["samples"].shape == (6, 2)
+    assert (one["samples"][:, 0] > 0).all()

@@ -19,7 +19,7 @@ from upheld.flows.velocity import FlowField
 
 def from_diffusers(
     pipe: Any, *, prompt: str = "", negative_prompt: str = "", guidance_scale: float = 1.0, prompt_embeds: Tensor | None = None,
-    pooled_prompt_embeds: Tensor | None = None, latent_shape: tuple[int, int, int] | None = None,
+    pooled_prompt_embeds: Tensor | None = None, latent_shape: tuple[int, int, int] | None = None, coupling: str = "independent",
 ) -> FlowField:  # fmt: skip
     """A StableDiffusion3Pipeline, a FluxPipeline, or one of their kin, as a field over latents.
 
@@ -29,6 +29,7 @@ def from_diffusers(
     guidance_scale : of classifier-free guidance (Stable Diffusion 3); above 1 the field belongs to no law, and a warning says so
     prompt_embeds, pooled_prompt_embeds : (1, tokens, d) and (1, d), instead of a prompt
     latent_shape : (channels, H, W) of the latents; Flux shifts its times by the number of patches, so it has to know
+    coupling : "distilled" or "reflow" for pipelines that were (a schnell or turbo checkpoint): noise can then not be added
 
     Returns
     -------
@@ -60,7 +61,7 @@ def from_diffusers(
                 pipe, prompt, negative_prompt, guidance_scale, prompt_embeds, pooled_prompt_embeds
             )
     return FlowField(
-        predict, parametrization="velocity", guided=guided, times=lambda n: scheduled_times(scheduler, n, latent_shape),
+        predict, parametrization="velocity", coupling=coupling, guided=guided, times=lambda n: scheduled_times(scheduler, n, latent_shape),
         device=next(pipe.transformer.parameters()).device, dtype=next(pipe.transformer.parameters()).dtype,
         decode=lambda x: decoded(pipe.vae, x),
     )  # fmt: skip

@@ -205,6 +205,13 @@ class TargetedFlow:
 
         return replace(self, window=adaptive_window(self, shape, seed))
 
+    def settled(self, shape: tuple[int, ...], seed: int = 0) -> TargetedFlow:
+        """The same with all that a run finds out before it begins found: window, variance of the data, size of a chunk. What runs in
+        parts, or more than once, then finds it once."""
+        flow = self.piloted(shape, seed) if self.window == "adaptive" else self
+        run = flow.planned(shape)
+        return replace(flow, lookahead=run.look, particles_per_chunk=run.chunk)
+
     def tempered(self, shape: tuple[int, ...], seed: int = 0) -> TargetedFlow:
         """The same with a look-ahead g^beta whose beta rises as a pilot says: see `upheld.flows.pilot.temperature_ladder`."""
         from upheld.flows.pilot import temperature_ladder

@@ -3,6 +3,8 @@ the number of workers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from upheld.compute import Compute, Job
@@ -12,9 +14,13 @@ from upheld.flows.samples import FlowSamples
 GROUPS_A_JOB = 16
 
 
+class JobFailed(RuntimeError):
+    """Groups that could not be run, and why."""
+
+
 def sample_sharded(
     flow: TargetedFlow, n: int, *, shape: tuple[int, ...], compute: Compute, generator: torch.Generator | None = None,
-    mode: str = "nested", groups_per_job: int = GROUPS_A_JOB, timeout_s: float = 3600.0,
+    mode: str = "nested", groups_per_job: int = GROUPS_A_JOB, timeout_s: float = 3600.0, callback: Callable[[int], None] | None = None,
 ) -> FlowSamples:  # fmt: skip
     """What ``flow.sample`` gives, from groups that run elsewhere.
 
@@ -24,12 +30,13 @@ def sample_sharded(
     compute : `upheld.compute.LocalPool` or `upheld.compute.RayCluster`; flow, likelihood and networks are pickled to its workers
     groups_per_job : how many groups go together; batches of other sizes round otherwise, so this is part of the result, workers are not
     timeout_s : seconds that one job may take
+    callback : told after every job how many groups are done
 
     Raises
     ------
     ValueError
         If an option is none.
-    RuntimeError
+    JobFailed
         If a job fails; the message says why.
 
     Examples
@@ -43,14 +50,17 @@ def sample_sharded(
     seeds = flow.seeds(n, mode, generator)
     if groups_per_job < 1:
         raise ValueError(f"{groups_per_job} groups a job; give at least 1")
+    settled = flow.settled(shape)
     shards = [seeds[start : start + groups_per_job] for start in range(0, len(seeds), groups_per_job)]
-    jobs = (Job(place, _run, (flow, shard, shape, mode), timeout_s) for place, shard in enumerate(shards))
+    jobs = (Job(place, _run, (settled, shard, shape, mode), timeout_s) for place, shard in enumerate(shards))
     parts: dict[int, FlowSamples] = {}
     for outcome in compute.run(jobs):
         place = int(str(outcome.key))
         if outcome.status == "failed":
-            raise RuntimeError(f"groups {place * groups_per_job} and on failed: {outcome.reason}")
+            raise JobFailed(f"groups {place * groups_per_job} and on failed: {outcome.reason}")
         parts[place] = outcome.value
+        if callback is not None:
+            callback(sum(len(part.group_log_evidence) for part in parts.values()))
     return FlowSamples.joined([parts[place] for place in range(len(shards))])
 
 

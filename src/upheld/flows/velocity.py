@@ -110,6 +110,21 @@ def from_torchcfm(model: nn.Module, *, coupling: str) -> FlowField:
     return FlowField(lambda x, t: model(t, x), parametrization="velocity", coupling=coupling, device=_device(model))
 
 
+class UnlikelyVelocity(ValueError):
+    """Answers that rise with the noise as no velocity's do; `likely` is the parametrization that fits them."""
+
+    def __init__(self, slope: float) -> None:
+        self.likely = "noise" if slope > 0.5 else "endpoint"
+        what = "the noise" if slope > 0.5 else "the data (or of a flow trained with optimal-transport pairs)"
+        self.seen = (
+            f"near t = 0 the answers of this field rise by {slope:.2f} for every unit of the noise, a velocity's fall by 1: it looks like "
+            f"a prediction of {what}"
+        )
+        super().__init__(
+            f"{self.seen}; wrap it as FlowField(f, parametrization={self.likely!r}), or say parametrization='velocity' if it is one"
+        )
+
+
 def check_parametrization(found: FlowField, path: AffinePath, shape: tuple[int, ...]) -> None:
     """See from the answers near t = 0 on the linear path whether "auto" is right.
 
@@ -118,7 +133,7 @@ def check_parametrization(found: FlowField, path: AffinePath, shape: tuple[int, 
 
     Raises
     ------
-    ValueError
+    UnlikelyVelocity
         If the slope is not near -1.
     """
     if found.parametrization != "auto" or path.name != "linear":
@@ -130,12 +145,7 @@ def check_parametrization(found: FlowField, path: AffinePath, shape: tuple[int, 
     here, there = x - x.mean(0), v - v.mean(0)
     slope = float((here * there).sum() / here.square().sum())
     if slope > -0.6:
-        likely = "the noise" if slope > 0.5 else "the data (or of a flow trained with optimal-transport pairs)"
-        name = "noise" if slope > 0.5 else "endpoint"
-        raise ValueError(
-            f"near t = 0 the answers of this field rise by {slope:.2f} for every unit of the noise, a velocity's fall by 1: it looks like "
-            f"a prediction of {likely}; wrap it as FlowField(f, parametrization={name!r}), or say parametrization='velocity' if it is one"
-        )
+        raise UnlikelyVelocity(slope)
 
 
 def _device(model: Any) -> torch.device | str:

@@ -39,6 +39,12 @@ def run(
         str | None,
         typer.Option("--loader", help="module:callable that makes the network into which --velocity's weights go."),
     ] = None,
+    likelihood_loader: Annotated[
+        str | None, typer.Option("--likelihood-loader", help="The same for --likelihood, if that is a file of weights.")
+    ] = None,
+    judge_loader: Annotated[
+        str | None, typer.Option("--judge-loader", help="The same for --judge, if that is a file of weights.")
+    ] = None,
     prediction: Annotated[
         str, typer.Option("--prediction", help="What the network gives: velocity, endpoint, noise; auto looks.")
     ] = "auto",
@@ -64,6 +70,12 @@ def run(
             help="Where noise is added: auto, adaptive (a pilot finds where to begin), none, or t_a,t_b in (0, 1).",
         ),
     ] = "auto",
+    extra_window: Annotated[
+        str | None,
+        typer.Option(
+            "--extra-window", help="t_a,t_b after --window, also with noise but not weighed: it makes copies differ."
+        ),
+    ] = None,
     lookahead: Annotated[
         str,
         typer.Option(
@@ -74,6 +86,12 @@ def run(
         float | None,
         typer.Option("--kappa", min=0, help="With --lookahead calibrated: logits are divided by 1 + kappa r^2/c."),
     ] = None,
+    eps2: Annotated[
+        float,
+        typer.Option(
+            "--eps2", help="Added to the look-ahead, never to the guide itself: for guides that are 0 somewhere."
+        ),
+    ] = 0.0,
     ladder: Annotated[
         bool,
         typer.Option("--ladder", help="Let the condition in gradually, by a ladder of exponents that a pilot finds."),
@@ -88,6 +106,21 @@ def run(
             help="Beside it, at the same evaluations: importance sampling, FlowChef, and the flow without a condition.",
         ),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, help="Sample in so many processes; their number does not change the samples."),
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option("--ray", help="Sample on Ray: 'auto', or a cluster's address; models are sent there.")
+    ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            "--groups",
+            min=1,
+            help="With --jobs or --ray: samples a job, each a group of particles; 16. Batches of other sizes round otherwise.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for samples.npz, summary.json and pictures.")
@@ -97,7 +130,8 @@ def run(
     """Samples of a pretrained flow-matching model that a classifier takes for the wanted class, without training: by weighted and
     resampled particles, with an estimate of the evidence and warnings where they should not be trusted."""
     asked = dict(locals())
-    from upheld.flows.command.running import Options, sample
+    from upheld.flows.command.options import Options
+    from upheld.flows.command.running import sample
 
     sample(Options(**asked))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from upheld.compute import Compute, choose
+from upheld.diffusion.paths import affine_path
 from upheld.flows.command.loading import load_flow, load_module
+from upheld.flows.command.options import Options
 from upheld.flows.command.terminal import show
 from upheld.flows.diagnostics import Diagnosis, diagnose
 from upheld.flows.likelihoods import ClassifierLikelihood, Decoded, Likelihood
@@ -21,76 +23,13 @@ from upheld.flows.lookahead import CalibratedLookAhead, TemperedLookAhead
 from upheld.flows.rivals import BestOf, FlowChef, Particles, Rival, at_cost
 from upheld.flows.sampler import TargetedFlow
 from upheld.flows.samples import FlowSamples
-from upheld.flows.velocity import FlowField
+from upheld.flows.sharded import GROUPS_A_JOB, JobFailed, sample_sharded
+from upheld.flows.velocity import FlowField, UnlikelyVelocity, check_parametrization
 from upheld.report.progress import Progress
 
 SCHEMA = "upheld.flows.run/1"
 CHEF_STEPS = (0.01, 0.05)
-
-
-@dataclass(frozen=True)
-class Options:
-    """The command line."""
-
-    velocity: str
-    likelihood: Path
-    target: int
-    shape: str
-    judge: Path | None
-    loader: str | None
-    prediction: str
-    coupling: str
-    path: str
-    n: int
-    particles: int | None
-    steps: int | None
-    preset: str
-    guidance: float | None
-    window: str
-    lookahead: str
-    kappa: float | None
-    ladder: bool
-    noise: float
-    temperature: float
-    prompt: str
-    compare: bool
-    seed: int
-    out: Path | None
-    json: bool
-
-    def example_shape(self) -> tuple[int, ...]:
-        """--shape as numbers.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        try:
-            sizes = tuple(int(part) for part in self.shape.split(","))
-        except ValueError:
-            sizes = ()
-        if not sizes or min(sizes) < 1:
-            raise ValueError(f"--shape {self.shape!r} is none; write 64, or 1,28,28")
-        return sizes
-
-    def stretch(self) -> tuple[float, float] | str | None:
-        """--window as `TargetedFlow` takes it.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        if self.window in ("auto", "adaptive"):
-            return self.window
-        if self.window == "none":
-            return None
-        try:
-            first, last = (float(part) for part in self.window.split(","))
-        except ValueError:
-            raise ValueError(f"--window {self.window!r} is none; write auto, adaptive, none, or 0.1875,0.875") from None
-        return first, last
+LONGEST_JOB_S = 7 * 24 * 3600.0
 
 
 @dataclass
@@ -100,6 +39,8 @@ class Row:
     method: str
     guide: float
     judge: float | None
+    ess: float | None
+    """Effective particles at the end over K; None for what has no particles."""
     seconds: float
     evaluations: int
 
@@ -108,29 +49,26 @@ def sample(options: Options) -> None:
     """The whole command."""
     from upheld.report.content import json_text
 
+    options.check()
     shape = options.example_shape()
-    if options.temperature <= 0 or not math.isfinite(options.temperature):
-        raise ValueError(f"--temperature {options.temperature:g} is none; it must be above 0")
     _usable(options.out)
+    compute = choose(options.ray, options.jobs) if options.sharded else None
     field = load_flow(options.velocity, options.loader, options.prediction, options.coupling, options.prompt, shape)
-    guide = ClassifierLikelihood(load_module(options.likelihood, "--likelihood"), options.target, options.temperature)
-    judge = None if options.judge is None else load_module(options.judge, "--judge")
+    classifier = load_module(options.likelihood, "--likelihood", "--likelihood-loader", options.likelihood_loader)
+    guide = ClassifierLikelihood(classifier, options.target, options.temperature)
+    judge = None
+    if options.judge is not None:
+        judge = load_module(options.judge, "--judge", "--judge-loader", options.judge_loader)
     likelihood: Likelihood = guide if field.decode is None else Decoded(guide, field.decode)
     _try(options, field, guide, judge, shape)
     flow = _flow(options, field, likelihood, shape)
-    with Progress() as progress, progress.part("sampling", flow.n_steps, "steps") as part:
-        begin = time.perf_counter()
-        found = flow.sample(
-            options.n,
-            shape=shape,
-            generator=torch.Generator().manual_seed(options.seed),
-            callback=lambda at: part.reach(at.step),
-        )
-        seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    found = _sampled(options, flow, shape, compute)
+    seconds = time.perf_counter() - begin
     cost = Particles(flow).cost
-    rows = [Row("TFTF", *_accuracy(found.samples, options, field, guide, judge), seconds, cost)]
-    rows += _beside(options, flow, field, guide, judge, likelihood, shape, cost) if options.compare else []
     diagnosis = diagnose(found)
+    rows = [Row("TFTF", *_accuracy(found.samples, options, field, guide, judge), diagnosis.final_ess, seconds, cost)]
+    rows += _beside(options, flow, field, guide, judge, likelihood, shape, cost) if options.compare else []
     document = _document(options, flow, found, diagnosis, rows)
     if options.out is not None:
         _write(options, found, document, shape, field)
@@ -140,23 +78,74 @@ def sample(options: Options) -> None:
         show(document, options.out)
 
 
+def _sampled(options: Options, flow: TargetedFlow, shape: tuple[int, ...], compute: Compute | None) -> FlowSamples:
+    """Here in one batch, or in jobs of some groups elsewhere."""
+    generator = torch.Generator().manual_seed(options.seed)
+    with Progress() as progress:
+        if compute is None:
+            with progress.part("sampling", flow.n_steps, "steps") as part:
+                return flow.sample(options.n, shape=shape, generator=generator, callback=lambda at: part.reach(at.step))
+        with progress.part("sampling", options.n, "samples") as part:
+            try:
+                return sample_sharded(
+                    flow, options.n, shape=shape, compute=compute, generator=generator, callback=part.reach,
+                    groups_per_job=options.groups or GROUPS_A_JOB, timeout_s=LONGEST_JOB_S,
+                )  # fmt: skip
+            except JobFailed as error:
+                raise ValueError(str(error)) from error
+
+
 def _try(options: Options, field: FlowField, guide: ClassifierLikelihood, judge: Any, shape: tuple[int, ...]) -> None:
     """Ask every model for three examples, so that one that does not take them is named before anything runs."""
     x = torch.zeros(3, *shape)
-    calls: dict[str, Callable[[], object]] = {
-        f"--velocity {options.velocity}": lambda: field.predict(x, torch.tensor(0.5))
-    }
-    if field.decode is None:
-        calls[f"--likelihood {options.likelihood}"] = lambda: guide.module(x)
-        if judge is not None:
-            calls[f"--judge {options.judge}"] = lambda: judge(x)
+    name = f"--velocity {options.velocity}"
     with torch.no_grad():
-        for name, call in calls.items():
-            try:
-                call()
-            except (RuntimeError, TypeError) as error:
-                reason = str(error).strip().splitlines()[-1][:200]
-                raise ValueError(f"{name} does not take examples of --shape {options.shape}: {reason}") from error
+        out = _answer(name, options.shape, lambda: field.predict(x, torch.tensor(0.5)))
+        if out.shape != x.shape:
+            raise ValueError(
+                f"{name} gives shape {tuple(out.shape)} for examples of {tuple(x.shape)}; it must give the same"
+            )
+        try:
+            check_parametrization(field, affine_path(options.path), shape)
+        except UnlikelyVelocity as error:
+            raise ValueError(
+                f"{error.seen.replace('this field', name)}; say --prediction {error.likely}, or --prediction velocity if it is one"
+            ) from error
+    if field.decode is not None:
+        return
+    seen = x.clone().requires_grad_()
+    logits = _logits(f"--likelihood {options.likelihood}", guide.module, seen, options)
+    if not logits.requires_grad and options.guidance != 0:
+        raise ValueError(f"--likelihood {options.likelihood} has no gradient to guide by; take --guidance 0")
+    if judge is not None:
+        with torch.no_grad():
+            _logits(f"--judge {options.judge}", judge, x, options)
+
+
+def _answer(name: str, shape: str, call: Callable[[], Tensor]) -> Tensor:
+    """What a model of the user's says, or that it does not take such examples."""
+    try:
+        out = call()
+    except (RuntimeError, TypeError) as error:
+        reason = str(error).strip().splitlines()[-1][:200]
+        raise ValueError(f"{name} does not take examples of --shape {shape}: {reason}") from error
+    if not isinstance(out, Tensor):
+        raise ValueError(f"{name} gives a {type(out).__name__}; it must give one tensor")
+    return out
+
+
+def _logits(name: str, module: Any, x: Tensor, options: Options) -> Tensor:
+    """A classifier's, with the wanted class among them."""
+    out = _answer(name, options.shape, lambda: module(x))
+    if out.dim() != 2 or len(out) != len(x):
+        raise ValueError(
+            f"{name} gives shape {tuple(out.shape)} for {len(x)} examples; give logits, (examples, classes)"
+        )
+    if options.target >= out.shape[1]:
+        raise ValueError(f"--target {options.target} is no class of {name}; it has 0 to {out.shape[1] - 1}")
+    if torch.isnan(out).any():
+        raise ValueError(f"{name} gives NaN for examples of zeros; mend the model")
+    return out
 
 
 def _usable(out: Path | None) -> None:
@@ -170,17 +159,16 @@ def _flow(options: Options, field: FlowField, likelihood: Likelihood, shape: tup
     further: dict[str, Any] = {} if options.guidance is None else {"guidance": options.guidance}
     flow = TargetedFlow(
         field, likelihood, path=options.path, n_steps=options.steps, n_particles=options.particles, preset=options.preset,
-        window=options.stretch(), lookahead=options.lookahead, noise=options.noise, **further,
+        window=options.stretch(), extra_window=options.further_stretch(), lookahead=options.lookahead, noise=options.noise,
+        eps2=options.eps2, **further,
     )  # fmt: skip
-    if (options.lookahead == "calibrated") != bool(options.kappa):
-        raise ValueError(
-            "--lookahead calibrated softens a classifier by --kappa, and only with one above 0; give both, or neither"
-        )
     if options.kappa:
         flow = replace(
             flow,
             lookahead=CalibratedLookAhead(
-                replace(flow, window="auto", lookahead="point").planned(shape).data_variance(), options.kappa
+                replace(flow, window="auto", lookahead="point").planned(shape).data_variance(),
+                options.kappa,
+                options.eps2,
             ),
         )
     if flow.window == "adaptive":
@@ -211,14 +199,21 @@ def _beside(
 ) -> Iterator[Row]:  # fmt: skip
     """What else one could do, at the same number of evaluations or, where more does not help, fewer."""
     steps = int(flow.n_steps or 128)
-    others: dict[str, Rival] = {"importance sampling": at_cost(Particles(replace(flow, window=None)), cost)}
+    others: dict[str, Rival] = {
+        "importance sampling": at_cost(Particles(replace(flow, window=None, extra_window=None)), cost)
+    }
     if options.path == "linear" and field.times is None:
         others |= {f"FlowChef, step {step:g}": FlowChef(field, likelihood, step, steps) for step in CHEF_STEPS}
         others["no condition"] = BestOf(field, likelihood, steps, 1)
     for name, rival in others.items():
-        begin = time.perf_counter()
-        x = rival.sample(options.n, shape, torch.Generator().manual_seed(options.seed))
-        yield Row(name, *_accuracy(x, options, field, guide, judge), time.perf_counter() - begin, rival.cost)
+        begin, generator, ess = time.perf_counter(), torch.Generator().manual_seed(options.seed), None
+        if isinstance(rival, Particles):
+            found = rival.flow.sample(options.n, shape=shape, generator=generator)
+            x, ess = found.samples, float(found.ess_trace[-1].mean()) / found.particles.shape[1]
+        else:
+            x = rival.sample(options.n, shape, generator)
+        seconds = time.perf_counter() - begin
+        yield Row(name, *_accuracy(x, options, field, guide, judge), ess, seconds, rival.cost)
 
 
 def _document(

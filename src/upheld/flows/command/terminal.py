@@ -33,11 +33,20 @@ def show(document: Mapping[str, Any], out: Path | None) -> None:
 def _table(document: Mapping[str, Any]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("\nmethod", no_wrap=True)
-    for heading in ("guide says\nit is", "judge says\nit is", "\nseconds", "evaluations\na sample"):
+    for heading in (
+        "guide says\nit is",
+        "judge says\nit is",
+        "effective\nparticles",
+        "\nseconds",
+        "evaluations\na sample",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in document["methods"]:
         judge = "no judge" if row["judge"] is None else f"{row['judge']:.1%}"
-        table.add_row(row["method"], f"{row['guide']:.1%}", judge, f"{row['seconds']:.1f}", f"{row['evaluations']:,}")
+        ess = "" if row["ess"] is None else f"{row['ess']:.0%}"
+        table.add_row(
+            row["method"], f"{row['guide']:.1%}", judge, ess, f"{row['seconds']:.1f}", f"{row['evaluations']:,}"
+        )
     return table
 
 
