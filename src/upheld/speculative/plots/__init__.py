@@ -8,5 +8,6 @@ from upheld.speculative.plots.decoding import (
     cost_curves,
     speed_up_forest,
 )
+from upheld.speculative.plots.evidence import PICTURES
 
-__all__ = ["acceptance_by_position", "acceptance_histogram", "cost_curves", "speed_up_forest"]
+__all__ = ["PICTURES", "acceptance_by_position", "acceptance_histogram", "cost_curves", "speed_up_forest"]
