@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from upheld.claims import NotRun, Outcome, Scale, Trial, judge
 from upheld.claims.measurements import Measurements
 from upheld.claims.rules import Reported
 from upheld.flows import claims
-from upheld.flows.claims import CLAIMS, pictures, race
+from upheld.flows.claims import CLAIMS, cifar, pictures, race
 from upheld.flows.likelihoods import ClassifierLikelihood
 from upheld.flows.mixture import GaussianMixtureFlow
 from upheld.flows.rivals import at_cost
@@ -126,10 +127,48 @@ def test_captions_of_a_trained_network(race_of_two):
     assert all(one.value in (0.0, 1.0) for one in found if one.metric == "caption found again")
 
 
-def test_what_only_a_user_has_is_not_run():
-    (trial,) = EXPERIMENTS["flows.cifar"].trials(Scale.QUICK)
-    with pytest.raises(NotRun, match="CIFAR-10 and a flow checkpoint"):
-        EXPERIMENTS["flows.cifar"].measure(trial)
+def test_what_only_a_user_has_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.delenv(cifar.FOLDER, raising=False)
+    for scale in (Scale.QUICK, Scale.FULL):
+        trial = next(iter(EXPERIMENTS["flows.cifar"].trials(scale)))
+        with pytest.raises(
+            NotRun, match=r"CIFAR-10 and a flow checkpoint .* name with UPHELD_CIFAR the folder that holds"
+        ):
+            list(EXPERIMENTS["flows.cifar"].measure(trial))
+    monkeypatch.setenv(cifar.FOLDER, str(tmp_path))
+    with pytest.raises(NotRun, match=r"which UPHELD_CIFAR names, has no flow.pt; put the TorchScript file there"):
+        list(EXPERIMENTS["flows.cifar"].measure(trial))
+
+
+class Still(torch.nn.Module):
+    """The velocity of data N(0, I)."""
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return x * (2 * t - 1) / (t * t + (1 - t) * (1 - t))
+
+
+def test_cifar_is_measured_where_the_user_has_it(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    for name in [*(f"data_batch_{part}" for part in range(1, 6)), "test_batch"]:
+        rows = np.c_[np.arange(20) % 10, rng.integers(0, 256, (20, 3072))].astype(np.uint8)
+        (tmp_path / f"{name}.bin").write_bytes(rows.tobytes())
+    nets = {name: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)) for name in ("guide", "judge")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, net in {"flow": Still(), **nets}.items():
+            torch.jit.script(net).save(str(tmp_path / f"{name}.pt"))
+    monkeypatch.setenv(cifar.FOLDER, str(tmp_path))
+    for constant, value in (
+        ("PUBLISHED", {"n_steps": 8, "n_particles": 2}),
+        ("EACH", 2),
+        ("STEPS", (0.1, 1.0)),
+        ("TUNED_AT", 2),
+    ):
+        monkeypatch.setattr(cifar, constant, value)
+    found = list(cifar.measure_cifar(next(iter(EXPERIMENTS["flows.cifar"].trials(Scale.FULL)))))
+    assert {one.method for one in found} == {"TFTF", "FlowChef"}
+    assert all(0 <= one.value <= 1 for one in found if one.metric.endswith("accuracy"))
+    assert len(found) == 8
 
 
 def test_ids_are_unique_and_every_scale_repeats_enough():
