@@ -44,22 +44,18 @@ TIE = 1e-3
 
 ONE_THREAD = (
     "SmolLM2-135M-Instruct on one thread, through transformers, which llama.cpp outruns on a processor whatever "
-    "the drafter; in float32 "
-    "unless the processor has matrix units of bfloat16, since plain decoding is faster in float32 without them. "
-    "Seconds are the "
-    "processor's, of decoding alone. 2 prompts a family and 48 tokens at quick scale"
+    "the drafter; in float32 unless the processor has matrix units of bfloat16, since plain decoding is faster in "
+    "float32 without them. Seconds are the processor's, of decoding alone. 2 prompts a family and 48 tokens at "
+    "quick scale"
 )
 SHORT = (
     "A byte-level target of 0.75 million weights, texts sampled at temperature 1, drafters of one layer drawn at "
-    "random, 10 processor seconds "
-    "of training each at quick scale and 30 at standard: all drafters are far short of their plateau there, the "
-    "block drafter most, whose step "
-    "takes several times Medusa's"
+    "random, 10 processor seconds of training each at quick scale and 30 at standard: all drafters are far short "
+    "of their plateau there, the block drafter most, whose step takes several times Medusa's"
 )
 MODELLED = (
     "Modelled, not timed: tau from a byte-level target over c_v + c_d timed on the shapes of SmolLM2 (block "
-    "drafter of 2 layers; 7 sequential "
-    f"steps of one layer), both verifying 8 tokens. {SHORT}"
+    f"drafter of 2 layers; 7 sequential steps of one layer), both verifying 8 tokens. {SHORT}"
 )
 
 
@@ -91,8 +87,8 @@ CLAIMS = [
             )
         ),
         note="Against `generate` of transformers: a random target in float64 with drafters that know everything, "
-        "nothing and the opposite; "
-        "SmolLM2 in float32 with the shipped drafter, where a tie is a gap of logits below 0.001",
+        "nothing and the opposite; SmolLM2 in float32 with the shipped drafter, where a tie is a gap of "
+        "logits below 0.001",
     ),
     Claim(
         "speculative.lossless-greedy-share",
@@ -104,8 +100,8 @@ CLAIMS = [
     ),
     Claim(
         "speculative.lossless-greedy-bfloat16",
-        "in bfloat16 greedy texts part only where the gap of the two largest logits is below 4 times the "
-        "rounding between reading one token and eight",
+        "in bfloat16 greedy texts part only where the gap of the two largest logits is below 4 times the rounding "
+        "between reading one token and eight",
         "exact by construction",
         GREEDY_BF16,
         NeverViolated("gap over 4 times the noise", "DFlash", at_most=1.0, where={"target": SMOLLM2_BF16}),
@@ -113,8 +109,8 @@ CLAIMS = [
     ),
     Claim(
         "speculative.lossless-sampling",
-        "sampled text has the target's own law, by rejection and by matching, at every temperature and with "
-        "top-k and top-p; a wrong verifier is caught",
+        "sampled text has the target's own law, by rejection and by matching, at every temperature and with top-k "
+        "and top-p; a wrong verifier is caught",
         "exact by construction",
         SAMPLING,
         All(
@@ -125,9 +121,8 @@ CLAIMS = [
             )
         ),
         note="Texts of 3 tokens out of 8 in blocks of 4, 100,000 each through the decoder's own verification, "
-        "against the enumerated law (Pearson's "
-        "test, cells that expect fewer than 5 pooled, Holm over all tests); end to end: 400 texts a seed through "
-        "`generate`",
+        "against the enumerated law (Pearson's test, cells that expect fewer than 5 pooled, Holm over all "
+        "tests); end to end: 400 texts a seed through `generate`",
     ),
     # -- costs
     Claim(
@@ -198,8 +193,8 @@ CLAIMS = [
     ),
     Claim(
         "speculative.concurrency",
-        "what drafts that are always right could give several texts at once: the gain shrinks when the hardware "
-        "is full",
+        "what drafts that are always right could give several texts at once: the gain shrinks when the hardware is "
+        "full",
         "5.1 times down to 2.8 times at 32 texts at once (8B, MATH)",
         COSTS,
         Reported((Mean("slope of log ceiling in log batch", "float32"),)),
