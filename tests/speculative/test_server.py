@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from upheld.speculative import SpeculativeDecoder
-from upheld.speculative.server import Service, application, main
+from upheld.speculative.server import Service, application
 
 sys.path.insert(0, str(Path(__file__).parent))
 from drafters import Told
@@ -133,10 +133,3 @@ def test_a_client_that_leaves_does_not_block_the_next(served):
     assert (
         client.completions.create(model="tiny", prompt="Once", max_tokens=2, temperature=0).usage.completion_tokens == 2
     )
-
-
-def test_a_model_that_is_not_there(capsys, tmp_path):
-    with pytest.raises(SystemExit) as ended:
-        main(["--model", str(tmp_path / "none")])
-    assert ended.value.code == 2
-    assert "is not a folder" in capsys.readouterr().err

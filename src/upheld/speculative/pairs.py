@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from upheld.llm.loading import device_for, dtype_for, load_network, load_tokenizer
 from upheld.llm.model_files import ModelFiles, converted, local, smollm2
 from upheld.speculative.checkpoints import load_published
+from upheld.speculative.configuration import DFlashConfig
 from upheld.speculative.drafter import DFlashDrafter
 
 SHIPPED = "smollm2-135m-dflash-b8"
@@ -61,8 +63,13 @@ def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
     config = folder / "config.json"
     if not config.is_file():
         raise ValueError(f"{folder} holds no config.json; give the folder of a trained drafter")
-    if '"dflash_config"' in config.read_text():
+    described = json.loads(config.read_text(encoding="utf-8"))
+    if "dflash_config" in described:
         drafter = load_published(folder)
+    elif described.get("model_type") != DFlashConfig.model_type:
+        raise ValueError(
+            f"{folder} holds a model of the kind {described.get('model_type')!r}, no drafter; give the folder of a trained drafter"
+        )
     else:
         drafter = DFlashDrafter.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
     drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]

@@ -1,17 +1,17 @@
 """A server that speaks as OpenAI's does, and decodes speculatively.
 
-    python -m upheld.speculative.server --model smollm2 --drafter DIR
+    upheld run speculative serve --model smollm2 --drafter DIR
 
 answers ``/v1/models``, ``/v1/completions`` and ``/v1/chat/completions``, streaming too, one text at a time.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -226,28 +226,23 @@ def _given(body: dict[str, Any], name: str, default: float) -> Any:
     return default if body.get(name) is None else body[name]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until stopped."""
-    import uvicorn
+def listen(service: Service, host: str, port: int) -> None:
+    """Serve until stopped.
 
-    from upheld.speculative.pairs import load_drafter, load_target
-
-    parser = argparse.ArgumentParser(prog="upheld speculative serve", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="smollm2", help="smollm2, a model's folder, or a GGUF file")
-    parser.add_argument("--drafter", help="folder of its drafter; without one it decodes plainly")
-    parser.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16")
-    parser.add_argument("--device", help="cpu or cuda; by default CUDA where there is one")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    chosen = parser.parse_args(arguments)
+    Raises
+    ------
+    ImportError
+        If `starlette` or `uvicorn` is not installed.
+    OSError
+        If nothing can listen there.
+    """
+    found = application(service)
     try:
-        target, tokenizer = load_target(chosen.model, dtype=chosen.dtype, device=chosen.device)
-        drafter = load_drafter(chosen.drafter, target) if chosen.drafter else None
-        decoder = SpeculativeDecoder(target, drafter, adaptive=drafter is not None)
-    except ValueError as wrong:
-        parser.error(str(wrong))
-    uvicorn.run(application(Service(decoder, tokenizer, str(chosen.model))), host=chosen.host, port=chosen.port)
-
-
-if __name__ == "__main__":
-    main()
+        import uvicorn
+    except ImportError as missing:
+        raise ImportError('a server needs starlette and uvicorn; pip install "upheld[speculative]"') from missing
+    # Bound here: what uvicorn says of a port that is taken, it says in its log alone.
+    with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as door:
+        server = uvicorn.Server(uvicorn.Config(found, log_level="warning"))
+        print(f"listening at http://{host}:{door.getsockname()[1]}/v1 as {service.name}", flush=True)
+        server.run(sockets=[door])
