@@ -40,7 +40,11 @@ def main() -> None:
     parser.add_argument("--prompts", type=Path, help="text lines or JSON lines; by default the built-in ones")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--device")
-    parser.add_argument("--anchors", type=int, default=48)
+    parser.add_argument("--anchors", type=int, default=16)
+    parser.add_argument(
+        "--gamma", type=float, default=1.0, help="decay of the loss weights; the published 4 suits long trainings"
+    )
+    parser.add_argument("--short-block", type=int, default=4, help="tokens of the blocks trained on first; 0 for none")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
@@ -61,6 +65,8 @@ def main() -> None:
         minutes=minutes_given(given.minutes),
         held_out=None if given.prompts else built_in("validation"),
         anchors=given.anchors,
+        gamma=given.gamma,
+        short_block=given.short_block or None,
         epochs=given.epochs,
         batch=16 if large else 2,
         rows=512 if large else 96,

@@ -9,7 +9,7 @@ import torch
 from upheld.speculative import DFlashDrafter
 from upheld.speculative.byteworld import MASK, ByteTokenizer, beginnings, byteworld
 from upheld.speculative.making import make_drafter, minutes_given
-from upheld.speculative.training import DrafterTrainer
+from upheld.speculative.training import DrafterTrainer, TrainReport
 
 SHAPE = {"num_layers": 1, "block_size": 4, "init": "random", "draft_vocab_size": None, "mask_token_id": MASK}
 
@@ -51,6 +51,20 @@ def test_called_again_it_repeats_nothing_and_ends_the_same(made, monkeypatch):
     monkeypatch.setattr(DrafterTrainer, "_step", not_again)
     again = make(made.path.parent)
     assert again.provenance["sha256"]["model.safetensors"] == made.provenance["sha256"]["model.safetensors"]
+
+
+def test_short_blocks_come_first_and_both_stages_are_told(tmp_path):
+    seen = []
+    made = make(tmp_path, short_block=2, told=lambda news: seen.append(news))
+    assert {path.name.rpartition("-")[2] for path in tmp_path.glob("training-*")} == {"2", "4"}
+    widths = [len(news.position_accuracy) for news in seen if isinstance(news, TrainReport)]
+    assert widths == sorted(widths)
+    assert set(widths) == {1, 3}
+    # a pass of each stage over what no group of is held out, 4 a step
+    assert made.report.steps == len(made.report.losses) == 2 * 5
+    assert DFlashDrafter.from_pretrained(made.path).config.block_size == 4
+    with_short = json.loads((made.path / "provenance.json").read_text())
+    assert len(with_short["held_out_position_accuracy"]) == 3
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])

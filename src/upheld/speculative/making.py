@@ -14,18 +14,22 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers
 from transformers import PreTrainedModel
 
 from upheld.speculative.drafter import DFlashDrafter
+from upheld.speculative.features import Features
 from upheld.speculative.prompts import Prompt
 from upheld.speculative.responses import Progress, Response, load_responses, regenerate
 from upheld.speculative.taps import target_digest
 from upheld.speculative.training import DrafterTrainer, TrainReport
 from upheld.storage import whole_file
+
+SHORT_SHARE = 0.6
+"""Share of the training that short blocks take, where they are asked for."""
 
 GENERATING = 0.5
 """Share of the time that goes into responses: a pass over them costs about as much as writing them did."""
@@ -49,9 +53,11 @@ def make_drafter(
     minutes: float,
     held_out: Sequence[Prompt] | None = None,
     epochs: int = 6,
-    anchors: int = 48,
-    lr: float = 1e-3,
+    anchors: int = 16,
+    lr: float = 8e-4,
     batch: int = 2,
+    gamma: float | None = None,
+    short_block: int | None = None,
     rows: int = 64,
     max_new_tokens: int = 128,
     autocast: torch.dtype | None = None,
@@ -70,6 +76,10 @@ def make_drafter(
     prompts : to train on; the target's own answers are the data
     minutes : of the whole; half of them for the answers at most
     held_out : prompts to judge by; None parts a tenth of the groups off
+    epochs, anchors, lr, batch, gamma : as of `DrafterTrainer`. On a processor steps are what is scarce: with equal processor time few
+        anchors a step learn more than many, and gamma = 1, which weighs the first drafts most, more than the published 4
+    short_block : train first on blocks of so many tokens, with as many more anchors: most cycles end within the first drafts, and these
+        blocks cost less. None: whole blocks throughout
     command : what to note as having made it
     shape : of `DFlashDrafter.from_target`
 
@@ -90,12 +100,36 @@ def make_drafter(
     responses = load_responses(folder / "responses")
     drafter = DFlashDrafter.from_target(target, seed=seed, **shape)
     drafter.to(dtype=torch.float32)  # type: ignore[call-arg]
-    trainer = DrafterTrainer(
-        target, tokenizer, drafter, responses, epochs=epochs, lr=lr, anchors=anchors, batch=batch, features="cached", held_out=judged,
-        folder=folder / f"training-{len(responses)}", seconds=60 * (minutes - share), seed=seed, autocast=autocast, told=told,
-    )  # fmt: skip
-    report = trainer.fit()
-    return export(drafter, target, responses, report, folder / "drafter", command=command, seed=seed)
+    whole = drafter.config.block_size
+    stages = [(whole, 1.0)]
+    if short_block is not None and short_block < whole:
+        stages = [(short_block, SHORT_SHARE), (whole, 1 - SHORT_SHARE)]
+    features: Literal["cached"] | Features = "cached"
+    reports: list[TrainReport] = []
+    for block, part in stages:
+        drafter.config.block_size = block
+        trainer = DrafterTrainer(
+            target, tokenizer, drafter, responses, epochs=max(1, round(part * epochs)), lr=lr, anchors=anchors * whole // block,
+            batch=batch, gamma=gamma, features=features, held_out=judged, folder=folder / f"training-{len(responses)}-{block}",
+            seconds=60 * part * (minutes - share), seed=seed, autocast=autocast, told=told,
+        )  # fmt: skip
+        features = trainer.features
+        reports.append(trainer.fit())
+    return export(drafter, target, responses, together(reports), folder / "drafter", command=command, seed=seed)
+
+
+def together(stages: Sequence[TrainReport]) -> TrainReport:
+    """What the stages of a training came to; judged by the last."""
+    last = stages[-1]
+    return TrainReport(
+        steps=sum(stage.steps for stage in stages),
+        gradient_tokens=sum(stage.gradient_tokens for stage in stages),
+        seconds=sum(stage.seconds for stage in stages),
+        losses=[loss for stage in stages for loss in stage.losses],
+        evaluations=last.evaluations,
+        coverage=last.coverage,
+        stopped=last.stopped,
+    )
 
 
 def export(

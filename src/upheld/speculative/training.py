@@ -191,7 +191,7 @@ class DrafterTrainer:
     gamma : decay of the loss weights; None takes 7, 5, 4 for blocks of 16, 10, 8; inf weighs all alike
     loss : "ce" on the target's tokens; "kl" to the target's law (forward divergence)
     weighting : "decay", or "dpace": also by how likely the drafter finds the tokens before, to the power 0.5
-    features : "online", or "cached" in `folder`
+    features : "online", or "cached" in `folder`; or those of an earlier trainer of the same responses and taps
     held_out : responses to judge by; None parts them off the data by group
     anchors_at : "random", or "grid" for the ablation
     batch : responses a step
@@ -222,7 +222,7 @@ class DrafterTrainer:
         gamma: float | None = None,
         loss: Loss = "ce",
         weighting: Weighting = "decay",
-        features: Literal["online", "cached"] = "online",
+        features: Literal["online", "cached"] | Features = "online",
         held_out: Sequence[Response] | None = None,
         anchors_at: Literal["random", "grid"] = "random",
         batch: int = 2,
@@ -235,7 +235,8 @@ class DrafterTrainer:
         seed: int = 0,
         told: Callable[[TrainReport], None] | None = None,
     ) -> None:
-        if loss not in ("ce", "kl") or weighting not in ("decay", "dpace") or features not in ("online", "cached"):
+        known = not isinstance(features, str) or features in ("online", "cached")
+        if loss not in ("ce", "kl") or weighting not in ("decay", "dpace") or not known:
             raise ValueError(
                 f"loss is ce or kl, weighting decay or dpace, features online or cached; got {loss}, {weighting}, {features}"
             )
@@ -265,13 +266,16 @@ class DrafterTrainer:
         self.every = max(1, self.steps // evaluations)
         self.weights = loss_weights(self.drafter.block_size, gamma).to(target.device)
         every = [*self.training, *self.held_out]
-        self.features: Features = (
-            CachedFeatures(folder / "states", target, self.drafter.taps, every)
-            if features == "cached" and folder is not None
-            else OnlineFeatures(target, self.drafter.taps, every)
-        )
+        self.features = self._features(features, every)
         self.module = self.drafter.module
         self.dtype = next(self.module.parameters()).dtype
+
+    def _features(self, asked: str | Features, every: Sequence[Response]) -> Features:
+        if not isinstance(asked, str):
+            return asked
+        if asked == "cached" and self.folder is not None:
+            return CachedFeatures(self.folder / "states", self.target, self.drafter.taps, every)
+        return OnlineFeatures(self.target, self.drafter.taps, every)
 
     def fit(self) -> TrainReport:
         """Train until the epochs are done, the time is over, or the held-out accepted length is flat; the best weights are kept."""

@@ -27,6 +27,9 @@ from upheld.speculative.training import DrafterTrainer, TrainReport
 EPOCHS, ENDLESS = 30, 10_000
 """Passes over the answers: the drafter ends sooner where its time is over or nothing is gained; the rivals have as long as it took."""
 
+GAMMA, SHORT_BLOCK = 1.0, 4
+"""Minutes are few: the first drafts count most, and short blocks come first."""
+
 HEADS: dict[str, type[EagleHead] | type[MedusaHeads]] = {"eagle": EagleHead, "medusa": MedusaHeads}
 
 
@@ -67,7 +70,8 @@ def make(asked: Asked, folder: Path, progress: Progress) -> Made:
     with progress.part("training a drafter") as part:
         return make_drafter(
             pair.target, pair.tokenizer, training_set() if own is None else own, folder, minutes=asked.minutes,
-            held_out=built_in("validation") if own is None else None, max_new_tokens=asked.max_tokens, epochs=EPOCHS,
+            held_out=built_in("validation") if own is None else None, max_new_tokens=asked.max_tokens,
+            epochs=EPOCHS, gamma=GAMMA, short_block=SHORT_BLOCK,
             autocast=None if format_ == torch.float32 else format_, seed=asked.seed,
             command=f"upheld run speculative train --minutes {asked.minutes:g} --seed {asked.seed}",
             told=partial(_tell, part),
@@ -94,7 +98,8 @@ def make_heads(
         head.float()
         with progress.part(f"training the rival {name}") as part:
             trainer = DrafterTrainer(
-                target, None, head, responses, epochs=ENDLESS, lr=1e-3, anchors=16, features="cached", seconds=seconds, seed=asked.seed,
+                target, None, head, responses, epochs=ENDLESS, lr=1e-3, anchors=16, gamma=GAMMA, features="cached",
+                seconds=seconds, seed=asked.seed,
                 folder=folder / f"{name}-{len(responses)}", told=partial(_tell, part),
                 autocast=None if target.dtype == torch.float32 else target.dtype,
             )  # fmt: skip
