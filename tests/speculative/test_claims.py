@@ -59,7 +59,7 @@ def test_ids_are_the_package_s_and_stand_once():
 
 
 def test_a_trial_of_sampling_repeats_itself_and_catches_the_wrong_verifier():
-    trial = Trial(SAMPLING.name, {"rows": 20_000, "draws": 20}, 0, Scale.SMOKE)
+    trial = Trial(SAMPLING.name, {"rows": 4_000, "draws": 5}, 0, Scale.SMOKE)
     first = list(SAMPLING.measure(trial))
     assert first == list(SAMPLING.measure(trial))
     p = {
