@@ -150,7 +150,7 @@ def conditions(**options: int) -> list[dict[str, Any]]:
 RACE = Experiment(
     "speculative.race", measure_race,
     conditions={
-        Scale.SMOKE: conditions(tokens=16, repeats=1, turns=1, tuned_on=1)[:2],
+        Scale.SMOKE: conditions(tokens=10, repeats=1, turns=1, tuned_on=1)[:2],
         Scale.QUICK: conditions(tokens=48, repeats=1, turns=1, tuned_on=1),
         Scale.STANDARD: conditions(tokens=128, repeats=3, turns=4, tuned_on=4),
         Scale.FULL: conditions(tokens=2048, repeats=3, turns=4, tuned_on=4),
