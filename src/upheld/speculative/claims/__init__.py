@@ -51,7 +51,9 @@ ONE_THREAD = (
 SHORT = (
     "A byte-level target of 0.75 million weights, texts sampled at temperature 1, drafters of one layer drawn at "
     "random, 10 processor seconds of training each at quick scale and 30 at standard: all drafters are far short "
-    "of their plateau there, the block drafter most, whose step takes several times Medusa's"
+    "of their plateau there, the block drafter most, whose step takes several times Medusa's. One seed with 60 "
+    "seconds, measured apart: tau 3.9, without features 4.3, EAGLE-style 6.6: texts so regular need no features, "
+    "and bytes follow from bytes"
 )
 MODELLED = (
     "Modelled, not timed: tau from a byte-level target over c_v + c_d timed on the shapes of SmolLM2 (block "

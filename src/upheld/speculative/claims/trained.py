@@ -133,11 +133,11 @@ def target() -> PreTrainedModel:
 def train(trainee: Trainee, texts: int, tokens: int, seconds: float, seed: int, **options: Any) -> TrainReport:
     """Fit in place, for so many processor seconds of training steps; states of the target are at hand for all alike."""
     training, held_out, states = learned_from(texts, tokens)
+    at_hand = HeldStates(states, target().config.hidden_size, tuple(trainee.config.target_layer_ids or ()))
     trainer = DrafterTrainer(
         target(), None, trainee, training, held_out=held_out, epochs=ENDLESS, lr=LR, anchors=ANCHORS, batch=TEXTS,
-        seconds=seconds, seed=seed, **options,
+        features=at_hand, seconds=seconds, seed=seed, **options,
     )  # fmt: skip
-    trainer.features = HeldStates(states, target().config.hidden_size, trainer.drafter.taps)
     return trainer.fit()
 
 
