@@ -7,6 +7,7 @@ with the prompt. Seconds are the processor's, of decoding alone, a token.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,15 @@ from transformers import GenerationConfig, PreTrainedModel
 from upheld.claims import Experiment, Measurement, NotRun, Scale, Trial, grid
 from upheld.claims.preparation import Recipe
 from upheld.speculative.claims.exactness import divergence
-from upheld.speculative.claims.models import LOOKUP, drafter_for, questions, race_dtype, smollm2, tuned_lookup
+from upheld.speculative.claims.models import (
+    LOOKUP,
+    drafter_for,
+    has_bfloat16,
+    questions,
+    race_dtype,
+    smollm2,
+    tuned_lookup,
+)
 from upheld.speculative.costs import draft_costs, forward_costs, speed_up
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.prompts import FAMILIES
@@ -52,7 +61,7 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
     drafts = tuned_lookup(int(trial.condition["tuned_on"]), tokens)
     runners: list[Method] = [plain(target), dflash(target, drafter)]
     if temperature == 0:
-        runners += [generate(target), prompt_lookup(target, drafts)]
+        runners += [generate(target), prompt_lookup(target, drafts), *in_bfloat16()]
     turn = trial.seed + FAMILIES.index(family)
     interleaved(runners, prompt, asked(temperature, 4), turn=turn)  # the first call of anything is slower
     repeats = int(trial.condition["repeats"])
@@ -68,6 +77,15 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
         yield from bounds(target, drafter, item, int(trial.condition["turns"]))
         yield from identity(target, prompt, found, item)
         yield from unverified(target, drafter, prompt, found["plain"][0].tokens, item)
+
+
+def in_bfloat16() -> list[Method]:
+    """Plain decoding and the method in bfloat16, where the processor computes in it and the race is in float32."""
+    if race_dtype() == "bfloat16" or not has_bfloat16():
+        return []
+    target, _ = smollm2("bfloat16")
+    made = (plain(target), dflash(target, drafter_for(target)))
+    return [replace(method, name=f"{method.name} in bfloat16") for method in made]
 
 
 def asked(temperature: float, tokens: int) -> GenerationConfig:

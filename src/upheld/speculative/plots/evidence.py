@@ -15,7 +15,7 @@ from upheld.speculative.plots.decoding import COLOURS, MARKS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OURS = ("DFlash", "as it is")
+OURS = ("DFlash", "DFlash in bfloat16", "as it is")
 PUBLISHED = 6.09
 """The largest speed-up that the authors report, Qwen3-4B on MATH-500."""
 
@@ -291,6 +291,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.lossless-6x": speed_ups,
     "speculative.lossless-6x-somewhere": speed_ups,
     "speculative.pays": speed_ups,
+    "speculative.pays-in-bfloat16": speed_ups,
     "speculative.beats-lookup": speed_ups,
     "speculative.race": speed_ups,
     "speculative.sampling-speed": by_temperature,
