@@ -6,34 +6,37 @@ tokens in one forward; the model verifies them in one more, and the accepted pre
 
 from __future__ import annotations
 
-from upheld.speculative.assisted import assisted
-from upheld.speculative.batched import BatchedDecoder
-from upheld.speculative.checkpoints import load_published, save_published
-from upheld.speculative.configuration import DFlashConfig
-from upheld.speculative.costs import CostTable, calibrate
-from upheld.speculative.decoder import SpeculativeDecoder
-from upheld.speculative.drafter import DFlashDrafter
-from upheld.speculative.making import make_drafter
-from upheld.speculative.responses import load_responses, regenerate
-from upheld.speculative.stats import SpecStats
-from upheld.speculative.training import DrafterTrainer, TrainReport
-from upheld.speculative.trees import TreeDecoder
+import importlib
+from typing import Any
 
-__all__ = [
-    "BatchedDecoder",
-    "CostTable",
-    "DFlashConfig",
-    "DFlashDrafter",
-    "DrafterTrainer",
-    "SpecStats",
-    "SpeculativeDecoder",
-    "TrainReport",
-    "TreeDecoder",
-    "assisted",
-    "calibrate",
-    "load_published",
-    "load_responses",
-    "make_drafter",
-    "regenerate",
-    "save_published",
-]
+PLACES = {
+    "BatchedDecoder": "batched",
+    "CostTable": "costs",
+    "DFlashConfig": "configuration",
+    "DFlashDrafter": "drafter",
+    "DrafterTrainer": "training",
+    "SpecStats": "stats",
+    "SpeculativeDecoder": "decoder",
+    "TrainReport": "training",
+    "TreeDecoder": "trees",
+    "assisted": "assistance",
+    "calibrate": "costs",
+    "load_published": "checkpoints",
+    "load_responses": "responses",
+    "make_drafter": "making",
+    "regenerate": "responses",
+    "save_published": "checkpoints",
+}
+"""Where the public names live; torch is imported with the first of them."""
+
+__all__ = sorted(PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

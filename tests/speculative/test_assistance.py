@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from upheld.speculative.assisted import assisted
+from upheld.speculative.assistance import assisted
 
 sys.path.insert(0, str(Path(__file__).parent))
 from drafters import Told
