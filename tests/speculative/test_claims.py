@@ -9,7 +9,7 @@ import torch
 
 from upheld.claims import Measurements, Outcome, Scale, Trial
 from upheld.speculative import DFlashDrafter
-from upheld.speculative.claims import CLAIMS, models
+from upheld.speculative.claims import CLAIMS
 from upheld.speculative.claims.costs import ceilings, slope
 from upheld.speculative.claims.exactness import (
     PREFIXES,
@@ -31,15 +31,9 @@ EXPERIMENTS = {claim.experiment.name: claim.experiment for claim in CLAIMS}
 BEYOND_SMOKE = {"speculative.lossless-6x-somewhere"}  # reads every family
 
 
-@pytest.fixture
-def stand_in(monkeypatch):
-    """An untrained drafter: what is tried here is that experiments run, and it needs no training for that."""
-    monkeypatch.setattr(models, "shipped_drafter", lambda target: DFlashDrafter.from_target(target))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if Scale.SMOKE in one.conditions])
-def test_a_smoke_run_measures_what_the_rules_read(name, stand_in):
+def test_a_smoke_run_measures_what_the_rules_read(name):
     experiment = EXPERIMENTS[name]
     rows = [
         {**trial.condition, "seed": trial.seed, "item": one.item, "method": one.method, "metric": one.metric, "value": one.value}
