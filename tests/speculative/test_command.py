@@ -12,7 +12,7 @@ import openai
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, MambaConfig, MambaForCausalLM, PreTrainedTokenizerFast
 
 from upheld import catalog
 from upheld.cli import main
@@ -242,6 +242,7 @@ BAD = [
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--max-tokens", "600"], "shorten it, or take a smaller"),
     (["--prompts", "asked.jsonl", "--model", "other", "--drafter", "mine"], "the drafter was trained for another target"),
     (["--prompts", "asked.jsonl", "--model", "wordy", "--drafter", "mine"], "has 261 tokens, the target 256"),
+    (["train", "--model", "mamba", "--train-prompts", "train.txt", "--out", "new"], "keeps states that cannot be taken back"),
     (["train", "--model", "model", "--out", "new"], "model has no chat template"),
     (["--prompts", "asked.jsonl", "--dtype", "int3"], "dtype must be float32, bfloat16 or float16"),
 ]  # fmt: skip
@@ -253,6 +254,10 @@ def wrong(folder) -> Path:
     (folder / "empty.jsonl").write_text('{"prompt": ""}\n')
     model(folder / "other", layers=5)
     model(folder / "wordy", extra=5)
+    PreTrainedTokenizerFast.from_pretrained(folder / "model").save_pretrained(folder / "mamba")
+    MambaForCausalLM(MambaConfig(vocab_size=256, hidden_size=32, num_hidden_layers=2, state_size=4)).save_pretrained(
+        folder / "mamba"
+    )
     return folder
 
 

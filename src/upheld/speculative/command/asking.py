@@ -16,6 +16,7 @@ from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.making import fast_format, minutes_given
 from upheld.speculative.pairs import load_drafter, load_target, shipped_drafter
 from upheld.speculative.prompts import FAMILIES, Prompt, built_in, read_prompts
+from upheld.speculative.reading import Reader
 from upheld.storage import whole_file
 
 RIVALS = ("plain", "generate", "lookup", "assistant", "eagle", "medusa")
@@ -134,7 +135,7 @@ def load_pair(asked: Asked, dtype: str | None = None) -> Pair:
     Raises
     ------
     ValueError
-        If it cannot be loaded, or the tokenizer knows more tokens than the target.
+        If it cannot be loaded, the tokenizer knows more tokens than the target, or rejected drafts would stay in its states.
     """
     torch.set_num_threads(asked.threads)
     named = str(number_format(asked)).removeprefix("torch.") if asked.dtype == "auto" else asked.dtype
@@ -144,6 +145,8 @@ def load_pair(asked: Asked, dtype: str | None = None) -> Pair:
         raise ValueError(
             f"the tokenizer of {asked.model} has {len(tokenizer)} tokens, the target {words}; put the target's own tokenizer there"
         )
+    with torch.inference_mode(), Reader(target) as reader:  # refuses a target whose states cannot be taken back
+        reader.read(torch.zeros(1, 1, dtype=torch.long, device=target.device), keep=1)
     return Pair(target, tokenizer)
 
 
