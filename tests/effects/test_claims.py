@@ -64,6 +64,15 @@ def test_everybody_is_raced_on_the_same_stream_and_nobody_matched_holds_more(mea
     assert all(held[name] <= limit for name in rivals.MEMORY_MATCHED)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_slow_rivals_are_raced_at_full_scale_and_at_no_other():
+    def raced(scale):
+        condition = CORE.conditions[Scale.SMOKE][0] | {"n": 700}
+        return {one.method for one in measure_core(Trial(CORE.name, condition, 0, scale))}
+
+    assert raced(Scale.FULL) - raced(Scale.STANDARD) == set(rivals.SLOW)
+
+
 def test_a_trial_repeats_itself(measured):
     """All but the bytes of River's tree, which its own count of Python objects gives a little differently each time."""
 

@@ -83,6 +83,48 @@ def test_aipw_is_its_package_and_its_recent_effect_the_package_s_forgetting(feed
     assert_allclose(found.recent(200), forgetting, atol=0.02)
 
 
+@pytest.fixture(scope="module")
+def short():
+    """600 rows; the first 30 are in one arm, so that nobody is there to be matched with."""
+    stream = DriftStream(600, 4, "assignment", seed=4)
+    w = stream.w.copy()
+    w[:30] = 1
+    return Feed.of(stream.X, w, stream.y, seed=0, budget=0, items=0, settings=rivals.TUNED["drift"])
+
+
+@pytest.mark.parametrize("settings", [{"k": 1, "buffer": 200}, {"k": 3, "buffer": 50}, DRIFT["online matching"]])
+def test_matching_is_its_package_on_the_same_rows(short, settings):
+    from onlinecml.matching import OnlineMatching
+
+    found = rivals.matching(short, settings)
+    package = by_hand(short, OnlineMatching(k=settings["k"], buffer_size=settings["buffer"]))
+    assert_allclose(found.effect, package.predict_ate(), rtol=1e-12)
+    held = len(package._treated_buffer) + len(package._control_buffer)
+    assert found.nbytes == held * 5 * 8  # four covariates and the outcome
+
+
+def test_matched_differences_are_those_with_the_nearest_of_the_other_arm(short):
+    """Row by row in NumPy, over the last 50 rows of each arm."""
+    expected = []
+    for i in range(30, 600):
+        others = np.flatnonzero(short.w[:i] != short.w[i])[-50:]
+        if not len(others):
+            continue
+        distance = np.linalg.norm(short.coordinates[others] - short.coordinates[i], axis=1)
+        gap = short.y[i] - short.y[others[np.argsort(distance)[:3]]].mean()
+        expected.append(gap if short.w[i] else -gap)
+    found = rivals.matching(short, {"k": 3, "buffer": 50})
+    assert_allclose(found.pseudo, expected, atol=1e-9)
+    assert np.isfinite(found.recent(100))
+
+
+def test_the_slow_rival_stands_apart_and_is_answered_all_the_same(short):
+    assert not rivals.SLOW.keys() & rivals.RIVALS.keys()
+    assert not set(rivals.SLOW) & {*rivals.ONLINE, *rivals.MEMORY_MATCHED}
+    for name in rivals.SLOW:
+        assert np.isfinite(answer(name, short).effect)
+
+
 def test_only_pseudo_outcomes_have_a_recent_effect(feed):
     with pytest.raises(ValueError, match="no effect of single rows"):
         answer("difference in means", feed).recent(100)

@@ -195,7 +195,7 @@ def test_the_end_of_the_box_is_twice_the_largest_lp_multiplier():
 def test_optima_of_the_hard_family_are_its_costs():
     past = [HardFamily([0.25, 0.75]), HardFamily([0.75, 0.5])]
     assert OwnOptimum(1.0).predict(past[0]) == pytest.approx([0.25, 0.75], abs=1e-4)
-    assert LastOptimum(1.0).fit(past).predict(past[0]) == pytest.approx([0.75, 0.5], abs=1e-4)
+    assert LastOptimum(OwnOptimum(1.0)).fit(past).predict(past[0]) == pytest.approx([0.75, 0.5], abs=1e-4)
 
 
 def test_an_optimum_is_found_once_and_cannot_be_spoilt():

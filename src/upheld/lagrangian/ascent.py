@@ -20,7 +20,7 @@ class Box:
     high: np.ndarray
 
     def clip(self, pi: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip(pi, self.low, self.high))
+        return np.asarray(np.minimum(np.maximum(pi, self.low), self.high))  # half the time of np.clip on few rows
 
     def doubled(self) -> Box:
         return Box(2 * self.low, 2 * self.high)

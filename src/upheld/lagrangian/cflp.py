@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.oracles import FREE, DualEval, Instance
+from upheld.lagrangian.oracles import FREE, DualEval, Instance, numbered
 
 
 class CFLP(Instance):
@@ -58,7 +58,7 @@ class CFLP(Instance):
                 )
         self.b = np.ones(self.n)
         self.equality = np.zeros(self.n, dtype=bool)
-        self.row_names = [f"demand_{j + 1}" for j in range(self.n)]
+        self.row_names = list(numbered("demand", self.n))
 
     @property
     def B(self) -> float:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from upheld.lagrangian.highs import Sparse
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.oracles import FREE, DualEval, Infeasible, Instance
+from upheld.lagrangian.oracles import FREE, DualEval, Infeasible, Instance, all_free, numbered
 
 
 class SetCovering(Instance):
@@ -44,7 +44,7 @@ class SetCovering(Instance):
             raise ValueError(f"row {empty[0]} of A is empty: no column covers it")
         self.b = np.ones(self.A.shape[0])
         self.equality = np.zeros(self.b.size, dtype=bool)
-        self.row_names = [f"cover_{k + 1}" for k in range(self.b.size)]
+        self.row_names = list(numbered("cover", self.b.size))
         self.integer_costs = bool((self.c == np.round(self.c)).all())
 
     @property
@@ -113,7 +113,7 @@ class MultiKnapsack(Instance):
 
         profit = (self.p - pi @ self.W[1:])[None]
         x = np.empty(profit.shape)
-        free = np.full(x.shape, FREE, dtype=np.int8) if fixed is None else fixed.reshape(x.shape)
+        free = all_free(x.shape) if fixed is None else fixed.reshape(x.shape)
         weight, room = self.W[:1].astype(np.int64), np.floor(self.capacity[:1]).astype(np.int64)
         if knapsacks(profit, weight, room, free, 0, 1, x) >= 0:
             raise Infeasible("the items prescribed exceed the first capacity")

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from upheld.lagrangian.highs import Sparse
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.oracles import FREE, DualEval, Infeasible, Instance, shared
+from upheld.lagrangian.oracles import DualEval, Infeasible, Instance, all_free, numbered, shared
 
 
 class GAP(Instance):
@@ -63,7 +63,7 @@ class GAP(Instance):
         self.weight, self.capacity = weights.astype(np.int64), np.floor(capacities).astype(np.int64)
         self.b = np.ones(self.n)
         self.equality = np.zeros(self.n, dtype=bool)
-        self.row_names = [f"assign_{j + 1}" for j in range(self.n)]
+        self.row_names = list(numbered("assign", self.n))
         self.integer_costs = bool((self.cost == np.round(self.cost)).all())
 
     @property
@@ -76,7 +76,7 @@ class GAP(Instance):
 
         profit = pi - self.cost
         x = np.empty((self.m, self.n))
-        free = np.full(x.shape, FREE, dtype=np.int8) if fixed is None else fixed.reshape(x.shape)
+        free = all_free(x.shape) if fixed is None else fixed.reshape(x.shape)
 
         def work(lo: int, hi: int) -> None:
             full = knapsacks(profit, self.weight, self.capacity, free, lo, hi, x)

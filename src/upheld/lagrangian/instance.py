@@ -347,12 +347,15 @@ class CoupledMILP(Instance):
     def _check_blocks(self) -> None:
         if self.blocks.shape != self.c.shape:
             raise ValueError(f"blocks has shape {self.blocks.shape}, but there are {self.c.size} variables")
-        for k in range(self.C.shape[0]):
+        row = np.repeat(np.arange(self.C.shape[0]), np.diff(self.C.indptr))
+        of_entry = self.blocks[self.C.indices]
+        torn = np.flatnonzero((row[1:] == row[:-1]) & (of_entry[1:] != of_entry[:-1]))
+        if torn.size:
+            k = row[torn[0]]
             found = np.unique(self.blocks[_row(self.C, k)[1]])
-            if found.size > 1:
-                raise ValueError(
-                    f"block row {k} ties blocks {found[0]} and {found[1]}; make it a coupling row or merge the blocks"
-                )
+            raise ValueError(
+                f"block row {k} ties blocks {found[0]} and {found[1]}; make it a coupling row or merge the blocks"
+            )
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_engine": None}  # solvers do not travel between processes

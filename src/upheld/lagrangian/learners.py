@@ -36,6 +36,7 @@ from upheld.lagrangian.oracles import Instance, check_alike, inside
 TIMES_LP = 2.0  # pi_max, in largest LP multipliers of the past
 ADAGRAD = 0.1  # first step of a row, in pi_max
 FIRST_DISTANCE = 1e-2  # of DoG, relative to pi_max sqrt(s)
+NOTHING = 1e-300  # divides gradients that were 0 so far; no root of a square that is not 0 is as small
 
 
 class MultiplierLearner(BaseEstimator):  # type: ignore[misc]
@@ -64,19 +65,24 @@ class MultiplierLearner(BaseEstimator):  # type: ignore[misc]
         check_alike(past)
         self._reset()
         for instance in past:
-            self.partial_fit(instance)
+            self._learn(instance)
         return self
 
     def partial_fit(self, instance: Instance) -> Self:
         """Learn from one more instance."""
         if not hasattr(self, "n_seen_"):
             self._reset()
+        if self.n_seen_ > 0:
+            check_alike([self._first, instance])
+        self._learn(instance)
+        return self
+
+    def _learn(self, instance: Instance) -> None:
+        """From an instance that is known to have the first one's rows."""
         if self.n_seen_ == 0:
             self.row_names_, self._first = list(instance.row_names), instance
-        check_alike([self._first, instance])
         self._see(instance)
         self.n_seen_ += 1
-        return self
 
     def predict(self, instance: Instance) -> np.ndarray:
         """(s,) multipliers for `instance`; its coupling rows must be those learned from."""
@@ -164,10 +170,14 @@ class SGAMultipliers(MultiplierLearner):
             self._from_list(past)
         for _ in range(self.epochs):
             for instance in past:
-                self.partial_fit(instance)
+                self._learn(instance)
         return self
 
     _box: Box
+    _pi: np.ndarray
+    _sum: np.ndarray
+    _count: int
+    _tail: TailAverage
 
     @property
     def multipliers_(self) -> np.ndarray:
@@ -208,21 +218,28 @@ class SGAMultipliers(MultiplierLearner):
             self._fixed_end = TIMES_LP * float(np.abs(duals).max()) or 1.0
 
     def _see(self, instance: Instance) -> None:
-        duals = self._learned_constants(instance)
-        if self.n_seen_ == 0 or self.pi_max_ != self._box.high[0]:
-            self._box = box_of(instance, self.pi_max_)
-        if self.n_seen_ == 0:
-            self._pi = self._box.clip(self._start(instance, duals))
-            self._origin, self._farthest = self._pi.copy(), 0.0
-            self._squares = np.zeros(self._pi.size)
-            self._sum, self._count, self._tail = np.zeros(self._pi.size), 0, TailAverage(self._pi.size)
+        first = self.n_seen_ == 0
+        if first or self.step != "theory":  # the theory's constants are known beforehand
+            duals = self._learned_constants(instance)
+            if first or self.pi_max_ != self._box.high[0]:
+                self._box = box_of(instance, self.pi_max_)
+        if first:
+            self._begin(self._box.clip(self._start(instance, duals)))
+        pi = self._pi
         if self.average == "uniform":
-            self._sum += self._pi  # before the update: the average starts with pi_1
+            self._sum += pi  # before the update: the average starts with pi_1
             self._count += 1
         else:
-            self._tail.add(self._pi)
-        g = instance.oracle(self._pi, n_jobs=self.n_jobs).g
-        self._pi = self._box.clip(self._pi + self.scale * self._step_along(g))
+            self._tail.add(pi)
+        along = self._step_along(instance.oracle(pi, n_jobs=self.n_jobs).g)
+        self._pi = self._box.clip(pi + (along if self.scale == 1 else self.scale * along))
+
+    def _begin(self, pi: np.ndarray) -> None:
+        """At pi_1, having seen nothing."""
+        self._pi, self._origin, self._farthest = pi, pi.copy(), 0.0
+        self._squares = np.zeros(pi.size)
+        self._sum, self._count, self._tail = np.zeros(pi.size), 0, TailAverage(pi.size)
+        self._eta = sga_step(int(self._horizon or 1), self.B_, self.pi_max_) if self.step == "theory" else np.nan
 
     def _learned_constants(self, instance: Instance) -> np.ndarray:
         if self.step != "theory":
@@ -250,14 +267,14 @@ class SGAMultipliers(MultiplierLearner):
 
     def _step_along(self, g: np.ndarray) -> np.ndarray:
         if self.step == "theory":
-            return sga_step(int(self._horizon or 1), self.B_, self.pi_max_) * g
+            return self._eta * g
         self._squares += g * g
         if self.step == "adagrad":
-            seen = np.sqrt(np.where(self._squares > 0, self._squares, 1.0))
+            seen = np.maximum(np.sqrt(self._squares), NOTHING)
             return np.asarray(ADAGRAD * self.pi_max_ * g / seen)
         self._farthest = max(self._farthest, float(np.linalg.norm(self._pi - self._origin)))
         travelled = max(self._farthest, FIRST_DISTANCE * self.pi_max_ * np.sqrt(g.size))
-        return np.asarray(travelled * g / np.sqrt(max(float(self._squares.sum()), 1e-300)))
+        return np.asarray(travelled * g / np.sqrt(max(float(self._squares.sum()), NOTHING)))
 
 
 class TailAverage:
@@ -281,7 +298,7 @@ class TailAverage:
         if self._counts[1] == self._next:  # the block is full
             self._blocks, self._counts = [self._blocks[1], np.zeros(pi.size)], [self._counts[1], 0]
             self._next = self._seen
-        self._blocks[1] = self._blocks[1] + pi
+        self._blocks[1] += pi
         self._counts[1] += 1
         self._seen += 1
 

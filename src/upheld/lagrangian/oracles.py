@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -163,6 +164,22 @@ def inside(pi: ArrayLike, P: Instance) -> np.ndarray:
     return pi
 
 
+@cache
+def numbered(stem: str, n: int) -> tuple[str, ...]:
+    """stem_1 .. stem_n: the same strings for every instance, so that comparing rows takes no time.
+
+    >>> numbered("assign", 2)
+    ('assign_1', 'assign_2')
+    """
+    return tuple(f"{stem}_{k + 1}" for k in range(n))
+
+
+@cache
+def all_free(shape: tuple[int, ...]) -> np.ndarray:
+    """Nothing prescribed, for arrays of `shape`; not to be written to."""
+    return np.full(shape, FREE, dtype=np.int8)
+
+
 def shared(work: Callable[[int, int], None], n_blocks: int, n_jobs: int) -> None:
     """`work(lo, hi)` over ranges that cover all blocks, on `n_jobs` threads; each block writes its own output."""
     if n_jobs == 1 or n_blocks < 2:
@@ -194,7 +211,7 @@ def check_alike(instances: Sequence[Instance]) -> None:
                 f"the coupling rows of instance {number} differ from those of the first: "
                 f"{differ or 'they stand in another order'}; multipliers carry over only between the same rows"
             )
-        if (other.equality != first.equality).any():
+        if np.count_nonzero(other.equality != first.equality):
             row = first.row_names[int(np.argmax(other.equality != first.equality))]
             raise ValueError(f"row {row} is an equation in one instance and an inequality in instance {number}")
 

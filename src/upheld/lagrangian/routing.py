@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.oracles import DualEval, Instance
+from upheld.lagrangian.oracles import DualEval, Instance, numbered
 
 MOST_ELEMENTARY = 15
 
@@ -61,7 +61,7 @@ class CVRP(Instance):
         self.demand, self.capacity, self.vehicles, self.route = demands.astype(np.int64), int(capacity), vehicles, route
         self.b = np.ones(n)
         self.equality = np.ones(n, dtype=bool)
-        self.row_names = [f"visit_{j + 1}" for j in range(n)]
+        self.row_names = list(numbered("visit", n))
 
     @property
     def B(self) -> float:

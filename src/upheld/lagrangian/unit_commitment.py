@@ -17,6 +17,7 @@ with p at a breakpoint and the monolith is a MILP: on, start and stop binaries, 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ from scipy import sparse
 
 from upheld.lagrangian.highs import Sparse
 from upheld.lagrangian.instance import CoupledMILP
-from upheld.lagrangian.oracles import FREE, DualEval, Infeasible, Instance, shared
+from upheld.lagrangian.oracles import DualEval, Infeasible, Instance, all_free, numbered, shared
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,16 @@ class UnitCommitment(Instance):
             raise ValueError(f'unit {int(np.argmax(units.c == 0)) + 1} has c = 0; take cost="piecewise"')
         T = self.demand.size
         self.b = np.r_[self.demand, (1 + reserve) * self.demand]
+        self._B = float(max(units.p_max.sum(), self.b.max(initial=0.0)))
         self.equality = np.zeros(2 * T, dtype=bool)
-        self.row_names = [f"{kind}_{t + 1}" for kind in ("demand", "reserve") for t in range(T)]
+        self.row_names = [*numbered("demand", T), *numbered("reserve", T)]
         self._cold_after = units.min_down + units.cold_hours
-        share = np.linspace(0, 1, segments + 1)
-        self._point = units.p_min[:, None] + share * (units.p_max - units.p_min)[:, None]
-        self._level = units.a[:, None] + units.b[:, None] * self._point + units.c[:, None] * self._point**2
+        self._point, self._level = _chords(units, segments)
 
     @property
     def B(self) -> float:
         """All capacity, or the largest requirement."""
-        return float(max(self.units.p_max.sum(), self.b.max()))
+        return self._B
 
     def piecewise(self) -> UnitCommitment:
         """The same day with piecewise linear costs."""
@@ -142,7 +142,7 @@ class UnitCommitment(Instance):
         p, stage = self._outputs(energy)
         stage -= units.p_max[:, None] * reserve
         on, value = np.empty(p.shape), np.empty(len(units))
-        free = np.full(p.shape, FREE, dtype=np.int8) if fixed is None else fixed[: p.size].reshape(p.shape)
+        free = all_free(p.shape) if fixed is None else fixed[: p.size].reshape(p.shape)
 
         def work(lo: int, hi: int) -> None:
             stuck = unit_schedules(
@@ -240,7 +240,8 @@ class UnitCommitment(Instance):
 
     def linear_model(self) -> CoupledMILP:
         """The piecewise monolith (with quadratic costs: its close cousin, for multipliers only)."""
-        blocks = [self._unit_block(i) for i in range(len(self.units))]
+        numbers = zip(*(getattr(self.units, field.name).tolist() for field in fields(self.units)), strict=True)
+        blocks = [_unit_block(unit, self.demand.size, self.segments) for unit in numbers]
         names = [f"{kind}_{t + 1}" for kind in ("on", "start", "stop", "hot") for t in range(self.demand.size)]
         names += [f"p_{t + 1}_{k + 1}" for t in range(self.demand.size) for k in range(self.segments)]
         return CoupledMILP(
@@ -256,58 +257,6 @@ class UnitCommitment(Instance):
             row_names=self.row_names,
             column_names=[f"{name}_unit{i + 1}" for i in range(len(self.units)) for name in names],
         )
-
-    def _unit_block(self, i: int) -> _UnitBlock:
-        """Columns of a unit: T of on, start, stop and hot each, then T x segments of output beyond Pmin."""
-        units, T, K = self.units, self.demand.size, self.segments
-        up, down, cold_after = int(units.min_up[i]), int(units.min_down[i]), int(self._cold_after[i])
-        initial = int(units.initial[i])
-        width = float(units.p_max[i] - units.p_min[i]) / K
-        slope = np.diff(self._level[i]) / width if width > 0 else np.zeros(K)
-        eye, before = sparse.eye_array(T, format="csr"), sparse.eye_array(T, k=-1, format="csr")
-        none, segment = sparse.csr_array((T, T)), sparse.kron(sparse.eye_array(T), np.ones((1, K)), format="csr")
-        no_segment = sparse.csr_array((T, T * K))
-        stopped = (
-            -initial - 1
-        )  # the hour -stopped (before the first, 0) is the one of the last stop, if the unit is off
-        recent = np.array([initial < 0 and down <= t + 1 + stopped <= cold_after for t in range(T)], dtype=float)
-        rows: list[list[Sparse]] = [
-            [eye - before, -eye, eye, none, no_segment],  # on_t - on_{t-1} = start_t - stop_t
-            [eye, -_window(T, 0, up), none, none, no_segment],  # started within min up: on
-            [-eye, none, -_window(T, 0, down), none, no_segment],  # stopped within min down: off
-            [none, eye, none, -eye, no_segment],  # hot only at a start
-            [none, none, _window(T, down, cold_after + 1), -eye, no_segment],  # and only after a recent stop
-            [
-                sparse.kron(eye, np.full((K, 1), width)),
-                None,
-                None,
-                None,
-                -sparse.eye_array(T * K),
-            ],  # output only when on
-        ]
-        first = np.zeros(T)
-        first[0] = float(initial > 0)
-        lower = np.r_[first, np.zeros(T), -np.ones(T), np.zeros(T), -recent, np.zeros(T * K)]
-        upper = np.where(np.arange(lower.size) < T, lower, np.inf)
-        on_lb, on_ub = np.zeros(T), np.ones(T)
-        if initial > 0:
-            on_lb[: max(up - initial, 0)] = 1.0
-        else:
-            on_ub[: max(down + initial, 0)] = 0.0
-        return _UnitBlock(
-            cost=np.r_[
-                np.full(T, self._level[i, 0]), np.full(T, units.cold[i]), np.zeros(T),
-                np.full(T, units.hot[i] - units.cold[i]), np.tile(slope, T),
-            ],
-            coupling=sparse.block_array([
-                [units.p_min[i] * eye, none, none, none, segment],
-                [units.p_max[i] * eye, None, None, None, None],
-            ], format="csr"),
-            rows=sparse.block_array(rows, format="csr"), lower=lower, upper=upper,
-            binary=np.r_[np.ones(3 * T, dtype=bool), np.zeros(T + T * K, dtype=bool)],
-            lb=np.r_[on_lb, np.zeros(3 * T + T * K)],
-            ub=np.r_[on_ub, np.ones(3 * T), np.full(T * K, width)],
-        )  # fmt: skip
 
     def columns(self, x: np.ndarray) -> np.ndarray:
         units, T, K = self.units, self.demand.size, self.segments
@@ -346,6 +295,68 @@ class _UnitBlock:
     binary: np.ndarray
     lb: np.ndarray
     ub: np.ndarray
+
+
+@lru_cache(maxsize=256)
+def _unit_block(unit: tuple[float, ...], T: int, K: int) -> _UnitBlock:
+    """Columns of a unit: T of on, start, stop and hot each, then T x K segments of output beyond Pmin.
+
+    The same on every day: `unit` holds its numbers in the order of `Units`.
+    """
+    one = Units(*(np.array([number]) for number in unit))
+    p_max, p_min, hot, cold = (float(values[0]) for values in (one.p_max, one.p_min, one.hot, one.cold))
+    up, down, initial = int(one.min_up[0]), int(one.min_down[0]), int(one.initial[0])
+    cold_after = down + int(one.cold_hours[0])
+    width, level = (p_max - p_min) / K, _chords(one, K)[1][0]
+    slope = np.diff(level) / width if width > 0 else np.zeros(K)
+    eye, before = sparse.eye_array(T, format="csr"), sparse.eye_array(T, k=-1, format="csr")
+    none, segment = sparse.csr_array((T, T)), sparse.kron(sparse.eye_array(T), np.ones((1, K)), format="csr")
+    no_segment = sparse.csr_array((T, T * K))
+    stopped = -initial - 1  # the hour -stopped (before the first, 0) is the one of the last stop, if the unit is off
+    recent = np.array([initial < 0 and down <= t + 1 + stopped <= cold_after for t in range(T)], dtype=float)
+    rows: list[list[Sparse]] = [
+        [eye - before, -eye, eye, none, no_segment],  # on_t - on_{t-1} = start_t - stop_t
+        [eye, -_window(T, 0, up), none, none, no_segment],  # started within min up: on
+        [-eye, none, -_window(T, 0, down), none, no_segment],  # stopped within min down: off
+        [none, eye, none, -eye, no_segment],  # hot only at a start
+        [none, none, _window(T, down, cold_after + 1), -eye, no_segment],  # and only after a recent stop
+        [
+            sparse.kron(eye, np.full((K, 1), width)),
+            None,
+            None,
+            None,
+            -sparse.eye_array(T * K),
+        ],  # output only when on
+    ]
+    first = np.zeros(T)
+    first[0] = float(initial > 0)
+    lower = np.r_[first, np.zeros(T), -np.ones(T), np.zeros(T), -recent, np.zeros(T * K)]
+    upper = np.where(np.arange(lower.size) < T, lower, np.inf)
+    on_lb, on_ub = np.zeros(T), np.ones(T)
+    if initial > 0:
+        on_lb[: max(up - initial, 0)] = 1.0
+    else:
+        on_ub[: max(down + initial, 0)] = 0.0
+    return _UnitBlock(
+        cost=np.r_[
+            np.full(T, level[0]), np.full(T, cold), np.zeros(T),
+            np.full(T, hot - cold), np.tile(slope, T),
+        ],
+        coupling=sparse.block_array([
+            [p_min * eye, none, none, none, segment],
+            [p_max * eye, None, None, None, None],
+        ], format="csr"),
+        rows=sparse.block_array(rows, format="csr"), lower=lower, upper=upper,
+        binary=np.r_[np.ones(3 * T, dtype=bool), np.zeros(T + T * K, dtype=bool)],
+        lb=np.r_[on_lb, np.zeros(3 * T + T * K)],
+        ub=np.r_[on_ub, np.ones(3 * T), np.full(T * K, width)],
+    )  # fmt: skip
+
+
+def _chords(units: Units, segments: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs (units, segments + 1) at which the chords of the piecewise cost meet, and the cost there."""
+    point = units.p_min[:, None] + np.linspace(0, 1, segments + 1) * (units.p_max - units.p_min)[:, None]
+    return point, units.a[:, None] + units.b[:, None] * point + units.c[:, None] * point**2
 
 
 def _window(T: int, lo: int, hi: int) -> sparse.csr_array:

@@ -570,7 +570,7 @@ CLAIMS = [
           rule=Reported(tuple(Difference(Mean("caption found again", "TFTF"), Mean("caption found again", name))
                               for name in ("FlowChef, step 0.05", "FlowChef, step 0.2")))),
     Claim("flows.linear-cost", "its time is linear in the number of particles", reported="46 s (RTX 3090, CIFAR-10, N = 800, K = 16)",
-          experiment=COST, rule=Rate("seconds", "TFTF", x="K", low=0.8, high=1.1)),
+          experiment=COST, rule=Rate("seconds", "TFTF", x="K", low=0.8, high=1.1), timed=True),
     Claim("flows.flat-memory", "in chunks of a fixed size its peak memory, beside the particles themselves, stays within 1.2 times that "
           "of one chunk's gradient, whatever the number of particles and steps", reported=None, experiment=MEMORY, ours=True,
           rule=NeverViolated("peak beyond the particles, over a chunk's", "TFTF", at_most=1.2),

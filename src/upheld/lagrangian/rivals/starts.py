@@ -62,6 +62,11 @@ class OwnOptimum:
     def fit(self, instances: Sequence[Instance], /) -> Self:
         return self
 
+    def remember(self, instances: Sequence[Instance], optima: np.ndarray) -> Self:
+        """Optima that were found elsewhere, one row an instance; those are not solved again."""
+        self._solved += list(zip(instances, optima, strict=True))
+        return self
+
     def predict(self, instance: Instance, /) -> np.ndarray:
         known = next((pi for P, pi in self._solved if P is instance), None)
         if known is None:
@@ -71,13 +76,13 @@ class OwnOptimum:
 
 
 class LastOptimum:
-    """pi*(P) of the last past instance."""
+    """pi*(P) of the last past instance, solved by `own`."""
 
-    def __init__(self, pi_max: float, calls: int = 500) -> None:
-        self.pi_max, self.calls = pi_max, calls
+    def __init__(self, own: OwnOptimum) -> None:
+        self.own = own
 
     def fit(self, instances: Sequence[Instance], /) -> Self:
-        self._pi = OwnOptimum(self.pi_max, self.calls).predict(instances[-1])
+        self._pi = self.own.predict(instances[-1])
         return self
 
     def predict(self, instance: Instance, /) -> np.ndarray:
@@ -110,15 +115,18 @@ class TunedSGA:
         self.pi_max = pi_max
 
     def fit(self, instances: Sequence[Instance], /) -> Self:
-        self.factor_ = best_factor(lambda factor: self._at(factor, instances).score(instances))
-        self._sga = self._at(self.factor_, instances)
+        tried: dict[float, SGAMultipliers] = {}
+
+        def score(factor: float) -> float:
+            tried[factor] = paper_sga(self.pi_max, scale=factor).fit(instances)
+            return tried[factor].score(instances)
+
+        self.factor_ = best_factor(score)
+        self._sga = tried[self.factor_]
         return self
 
     def predict(self, instance: Instance, /) -> np.ndarray:
         return self._sga.predict(instance)
-
-    def _at(self, factor: float, past: Sequence[Instance]) -> SGAMultipliers:
-        return paper_sga(self.pi_max, scale=factor).fit(past)
 
 
 def paper_sga(pi_max: float, *, scale: float = 1.0) -> SGAMultipliers:
@@ -131,7 +139,7 @@ STARTS: dict[str, Callable[[float, np.random.Generator], Start]] = {
     "random": lambda pi_max, rng: RandomStart(pi_max, rng),
     "own LP dual": lambda pi_max, rng: OwnLPDual(),
     "mean LP dual": lambda pi_max, rng: WarmStartMultipliers(pi_max=pi_max, target="lp-dual"),
-    "last optimum": lambda pi_max, rng: LastOptimum(pi_max),
+    "last optimum": lambda pi_max, rng: LastOptimum(OwnOptimum(pi_max)),
     "warm start": lambda pi_max, rng: WarmStartMultipliers(pi_max=pi_max),
     "SGA": lambda pi_max, rng: paper_sga(pi_max),
     "SGA, tuned": lambda pi_max, rng: TunedSGA(pi_max),
