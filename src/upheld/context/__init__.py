@@ -15,7 +15,7 @@ paired acceptance and prequential scoring are ours.
 from __future__ import annotations
 
 from upheld.context.agents import BaseAgent, MetaAgent
-from upheld.context.consumers import Answered, Consumer, LineReader, embedding_reader, tfidf_reader
+from upheld.context.consumers import Answered, Consumer, LineReader, Workflow, embedding_reader, tfidf_reader
 from upheld.context.crossover import ProgramMetaAgent
 from upheld.context.engineer import ContextEngineer
 from upheld.context.folder import Context, ContextFunction, Line, Made
@@ -58,6 +58,7 @@ __all__ = [
     "Skill",
     "Task",
     "Vectors",
+    "Workflow",
     "embedding_reader",
     "evaluate",
     "register_metric",

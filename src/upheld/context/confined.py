@@ -30,14 +30,18 @@ class InSandbox:
         self.sandbox = Sandbox(limits=Limits(seconds=SECONDS), preload=["numpy"], allow_weak=allow_weak)
 
     def __call__(self, root: Path, questions: Sequence[str], embed: Embed) -> list[Made]:
-        program = (root / "interfaces" / "get_context.py").read_text(encoding="utf-8")
-        n = len(questions)
+        return self.call("get_context", root, [[question] for question in questions], embed)
+
+    def call(self, name: str, root: Path, arguments: Sequence[list[Any]], embed: Embed) -> list[Made]:
+        """What an interface gives for each list of arguments."""
+        program = (root / "interfaces" / f"{name}.py").read_text(encoding="utf-8")
+        n = len(arguments)
         limits = Limits(seconds=SECONDS, total_seconds=60 + SECONDS * n, cpu_seconds=60 + SECONDS * n, callbacks=20 * n)
         done = self.sandbox.call(
-            program, "get_context", [[question] for question in questions], keywords={"root": str(root.resolve())},
+            program, name, arguments, keywords={"root": str(root.resolve())},
             callbacks={"embed": lambda texts: embed(checked(texts))}, read=[root.resolve()], limits=limits,
         )  # fmt: skip
-        return [made(one.value, one.error) for one in done.outcomes]
+        return [made(name, one.value, one.error) for one in done.outcomes]
 
     def close(self) -> None:
         self.sandbox.close()
@@ -50,9 +54,9 @@ def checked(texts: Any) -> list[str]:
     return texts
 
 
-def made(value: object, error: str | None) -> Made:
+def made(name: str, value: object, error: str | None) -> Made:
     if error is not None:
-        return Made("", 0, f"get_context failed: {error}")
+        return Made("", 0, f"{name} failed: {error}")
     if not isinstance(value, str):
-        return Made("", 0, f"get_context returned {type(value).__name__} instead of text; return a str")
+        return Made("", 0, f"{name} returned {type(value).__name__} instead of text; return a str")
     return Made(value, 0)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from upheld.context.assembly import count_tokens
 from upheld.context.metrics import SEPARATOR, label_set, micro_f1
 from upheld.context.task import Sample, Task
 from upheld.context.vectors import Embed
+
+if TYPE_CHECKING:
+    from upheld.context.folder import ContextFunction
 
 LABEL_WEIGHT = 0.3
 EDGES = " \t-*|:;,.→"
@@ -33,12 +36,27 @@ class Answered:
 class Consumer(Protocol):
     """A model under test. `id` is a part of the rollout cache's key; `reads_order` says whether format and order can matter."""
 
-    id: str
     reads_order: bool
+
+    @property
+    def id(self) -> str: ...
 
     def prompt(self, context: str, question: str) -> str: ...
 
     def answer(self, questions: Sequence[str], contexts: Sequence[str]) -> list[Answered]: ...
+
+
+@runtime_checkable
+class Workflow(Protocol):
+    """A consumer of several steps, or an agent: it calls a context's interfaces itself, in the order of its work."""
+
+    reads_order: bool
+
+    @property
+    def id(self) -> str: ...
+
+    def run(self, context: ContextFunction, questions: Sequence[str]) -> list[Answered]:
+        """One answer a question; `tokens` are those of all that it was given from the context."""
 
 
 class LineReader:
@@ -64,12 +82,16 @@ class LineReader:
         self.task, self.labels, self.embed = task, task.labels(), embed
         if len(self.labels) < 2:
             raise ValueError(f"the samples have one label only, {self.labels[0]!r}; a reader needs two to choose from")
-        self.id = f"{name}/{task.metric}/{'|'.join(self.labels)}"
+        self._name = f"{name}/{task.metric}/{'|'.join(self.labels)}"
         self.delta = 0.0
         self._places = {label.lower(): place for place, label in enumerate(self.labels)}
         longest = sorted(map(re.escape, self._places), key=len, reverse=True)
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)", re.IGNORECASE)
         self._line = lru_cache(maxsize=200_000)(self._read)
+
+    @property
+    def id(self) -> str:
+        return f"{self._name}/delta={self.delta:.3f}" if self.task.scoring.multilabel else self._name
 
     def prompt(self, context: str, question: str) -> str:
         return self.task.prompt(context, question)
@@ -138,7 +160,6 @@ class LineReader:
             value = micro_f1(answers, [one.target for one in samples])
             if value > best:
                 best, self.delta = value, float(delta)
-        self.id = f"{self.id}/delta={self.delta:.3f}"
 
 
 def several(scores: NDArray[np.float64], labels: Sequence[str], cut: float | None) -> str:

@@ -13,13 +13,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from upheld.context.agents import BaseAgent, MetaAgent
-from upheld.context.consumers import Consumer, embedding_reader, tfidf_reader
+from upheld.context.confined import InSandbox
+from upheld.context.consumers import Consumer, Workflow, embedding_reader, tfidf_reader
 from upheld.context.crossover import ProgramMetaAgent
+from upheld.context.folder import Context
+from upheld.context.generate_lm import AT_ONCE, GenerateLM
+from upheld.context.label_lm import LabelLM
+from upheld.context.llm_agents import LLMBaseAgent, LLMMetaAgent
 from upheld.context.loop import Loop, Settings
+from upheld.context.online import OnlineLoop
 from upheld.context.program_base import ProgramBaseAgent
 from upheld.context.rollouts import RolloutCache
+from upheld.context.skill import Skill
 from upheld.context.task import Sample, Task, overlap
 from upheld.context.vectors import Embed, minilm
+from upheld.sandbox import Sandbox
 
 Question = str | Mapping[str, Any]
 
@@ -30,19 +38,26 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     task : metric, template and text; its samples are not used (None: accuracy)
-    consumer : ``"embedding"``, ``"tfidf"``, or a `Consumer`
-    meta, base : ``"program"``, or agents
+    consumer : ``"embedding"``, ``"tfidf"``, ``"label-lm"`` (a model on this machine scores the labels), ``"llm"`` (a model writes its
+        answer), a `Consumer`, or a `Workflow` of several steps
+    meta, base : ``"program"``, ``"llm"``, or agents
     iterations, train_limit, batch_size, token_budget, accept : see `Settings`
     val_size : samples set aside for choosing when no X_val is given (None: a quarter, at most 100)
-    init_skill : ``"few-shot"`` starts from what a practitioner would deploy, ``"naive"`` from errors only
+    init_skill : the first skill: for program agents ``"few-shot"``, what a practitioner would deploy, or ``"naive"``, errors only; for
+        either family a `Skill`
     workdir : where the run is kept and resumed (None: a temporary folder)
     embed : of the reader and of retrieval (None: all-MiniLM-L6-v2)
+    endpoint : URL of an OpenAI-compatible endpoint, up to and with /v1, for ``"llm"``
+    consumer_model, agent_model : its name at the endpoint; without an endpoint a folder with a model (None: SmolLM2-135M-Instruct)
+    seed_context : where to start from: a file with the user's own prompt, such as AGENTS.md, or the folder of a context
+    allow_weak_sandbox : run programs that models wrote although this machine can only limit their resources
 
     Attributes
     ----------
     context_ : the learned `ContextFunction`
     history_ : every iteration
     skill_ : the skill that made it (None: the seed context was never beaten)
+    prequential_ : after `partial_fit`, the metric over all items, each answered before it was learned from
 
     Examples
     --------
@@ -51,16 +66,29 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array(['cardiology'], dtype=object)
     """
 
+    embed_: Embed
+    task_: Task
+    folder_: Path
+    confined_: InSandbox
+    consumer_: Consumer | Workflow
+    meta_: MetaAgent
+    base_: BaseAgent
+    online_: OnlineLoop
+
     def __init__(
-        self, task: Task | None = None, consumer: str | Consumer = "embedding", meta: str | MetaAgent = "program",
+        self, task: Task | None = None, consumer: str | Consumer | Workflow = "embedding", meta: str | MetaAgent = "program",
         base: str | BaseAgent = "program", iterations: int = 6, train_limit: int = 200, batch_size: int = 50,
-        val_size: int | None = None, token_budget: int = 1500, accept: str = "paired", init_skill: str = "few-shot",
-        seed: int = 0, workdir: str | Path | None = None, embed: Embed | None = None,
+        val_size: int | None = None, token_budget: int = 1500, accept: str = "paired", init_skill: str | Skill = "few-shot",
+        seed: int = 0, workdir: str | Path | None = None, embed: Embed | None = None, endpoint: str | None = None,
+        consumer_model: str | None = None, agent_model: str | None = None, seed_context: str | Path | None = None,
+        allow_weak_sandbox: bool = False,
     ) -> None:  # fmt: skip
         self.task, self.consumer, self.meta, self.base = task, consumer, meta, base
         self.iterations, self.train_limit, self.batch_size = iterations, train_limit, batch_size
         self.val_size, self.token_budget, self.accept = val_size, token_budget, accept
         self.init_skill, self.seed, self.workdir, self.embed = init_skill, seed, workdir, embed
+        self.endpoint, self.consumer_model, self.agent_model = endpoint, consumer_model, agent_model
+        self.seed_context, self.allow_weak_sandbox = seed_context, allow_weak_sandbox
 
     def fit(
         self, X: Sequence[Question], y: Sequence[str], X_val: Sequence[Question] | None = None, y_val: Sequence[str] | None = None
@@ -78,14 +106,13 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{len(shared)} validation questions stand in X too, the first being {shared[0]}; take them out of one"
             )
-        self.embed_ = self.embed or minilm()
-        self.task_ = self._task(train)
-        self.consumer_ = self._consumer(self._task(known))
-        self._temporary = tempfile.TemporaryDirectory() if self.workdir is None else None
+        if hasattr(self, "online_"):
+            del self.online_
+        self._prepare(self._task(train), self._task(known))
         self.loop_ = Loop(
-            self.task_, val, self.consumer_, self._meta(), self._base(), self.embed_,
+            self.task_, val, self.consumer_, self.meta_, self.base_, self.embed_,
             Settings(self.iterations, self.train_limit, self.batch_size, self.token_budget, self.accept, self.seed),
-            Path(self._temporary.name if self._temporary else self.workdir or "."), RolloutCache(),
+            self.folder_, RolloutCache(), seed_context=self._seed_folder(), confined=self.confined_, agents=self._families(),
         )  # fmt: skip
         self.history_ = self.loop_.run()
         self.skill_ = self.history_.incumbent.skill
@@ -93,15 +120,73 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.array(self._task(known).labels(), dtype=object)
         return self
 
+    def partial_fit(self, X: Sequence[Question], y: Sequence[str], classes: Sequence[str] | None = None) -> Self:
+        """One batch of a stream: every item is answered with the context as it stands, then learned from.
+
+        Goes on from the context of `fit`, if there is one. A reader knows the labels of all batches so far and of this one; give
+        `classes` where the first batch does not hold them all.
+
+        Raises
+        ------
+        ValueError
+            If X and y differ in length, or fewer than two labels are known.
+        """
+        known = list(map(str, classes)) if classes is not None else list(getattr(self, "classes_", ()))
+        batch = as_samples(X, y, f"batch{getattr(self, 'batches_', 0)}")
+        labels = sorted({*known, *(Task(batch, self._task(batch).metric).labels())})
+        listed = [Sample(f"label-{place}", label, label) for place, label in enumerate(labels)]
+        task = self._task(listed)
+        if not hasattr(self, "online_"):
+            start = self.context_.context.root if hasattr(self, "context_") else None
+            self._prepare(task, task, anew=start is None, tuned=False)
+            self.online_ = OnlineLoop(
+                task, self.consumer_, self.meta_, self.base_, self.embed_, self.folder_ / "online", RolloutCache(), self.token_budget,
+                confined=self.confined_, seed_context=start or self._seed_folder(),
+            )  # fmt: skip
+        elif labels != known:
+            self.consumer_ = self._consumer(task)
+        self.online_.task, self.online_.consumer = task, self.consumer_
+        self.online_.step(batch)
+        tune(self.consumer_, self.online_.seen)
+        self.batches_ = getattr(self, "batches_", 0) + 1
+        self.task_, self.classes_ = task, np.array(labels, dtype=object)
+        self.context_, self.history_ = self.online_.function(), self.online_.history
+        self.skill_, self.prequential_ = self.online_.incumbent.skill, self.online_.value()
+        return self
+
+    def _prepare(self, task: Task, whole: Task, *, anew: bool = True, tuned: bool = True) -> None:
+        """Folder, embedder, sandbox, consumer and agents of a run; `whole` has all labels that are known."""
+        self.embed_, self.task_ = self.embed or minilm(), task
+        if self.workdir is not None:
+            self.folder_ = Path(self.workdir)
+        elif anew:
+            self._temporary = tempfile.TemporaryDirectory()
+            self.folder_ = Path(self._temporary.name)
+        self.confined_ = InSandbox(allow_weak=self.allow_weak_sandbox)
+        self.consumer_ = self._consumer(whole)
+        if tuned:
+            tune(self.consumer_, task.samples)
+        self.meta_, self.base_ = self._meta(), self._base()
+
+    @property
+    def usage_(self) -> dict[str, Any]:
+        """Tokens read and written by the consumer and by the agents in this process, where they are language models at work."""
+        agents = [one.usage for one in (self.meta_, self.base_) if hasattr(one, "usage")]
+        found = {"agents": agents[0] + agents[1]} if len(agents) == 2 else {"agents": agents[0]} if agents else {}
+        return found | ({"consumer": self.consumer_.usage} if hasattr(self.consumer_, "usage") else {})
+
     def predict(self, X: Sequence[Question]) -> NDArray[np.object_]:
         """(n,) answers."""
         check_is_fitted(self, "context_")
         questions = [text_of(x) for x in X]
+        if isinstance(self.consumer_, Workflow):
+            return np.array([one.text for one in self.consumer_.run(self.context_, questions)], dtype=object)
         contexts = [made.text for made in self.context_.many(questions)]
         return np.array([one.text for one in self.consumer_.answer(questions, contexts)], dtype=object)
 
     def predict_proba(self, X: Sequence[Question]) -> NDArray[np.float64]:
-        """(n, labels) softmax of the reader's scores at a temperature of 0.05: an order, not a calibrated probability.
+        """(n, labels) softmax of the consumer's scores; of a reader's cosines, at a temperature of 0.05, which gives an order and no
+        calibrated probability.
 
         Raises TypeError when the consumer gives no scores.
         """
@@ -110,7 +195,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"the consumer {self.consumer_.id} gives answers and no scores; use predict")
         questions = [text_of(x) for x in X]
         scores = self.consumer_.scores(questions, [made.text for made in self.context_.many(questions)])
-        shares = np.exp((scores - scores.max(axis=1, keepdims=True)) / 0.05)
+        shares = np.exp((scores - scores.max(axis=1, keepdims=True)) / getattr(self.consumer_, "temperature", 1.0))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def score(self, X: Sequence[Question], y: Sequence[str], sample_weight: None = None) -> float:
@@ -133,31 +218,107 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         order = np.random.default_rng([self.seed, 0x5B117]).permutation(len(known))
         return [known[place] for place in sorted(order[size:])], [known[place] for place in sorted(order[:size])]
 
-    def _consumer(self, task: Task) -> Consumer:
+    def _consumer(self, task: Task) -> Consumer | Workflow:
         if not isinstance(self.consumer, str):
             return self.consumer
-        if self.consumer not in ("embedding", "tfidf"):
-            raise ValueError(f"consumer is {self.consumer!r}; choose embedding or tfidf, or give a Consumer")
-        questions = [sample.question for sample in self.task_.samples]
-        reader = embedding_reader(task, self.embed_) if self.consumer == "embedding" else tfidf_reader(task, questions)
-        reader.tune(self.task_.samples)
-        return reader
+        if self.consumer not in CONSUMERS:
+            raise ValueError(f"consumer is {self.consumer!r}; choose {', '.join(CONSUMERS)}, or give a Consumer")
+        if self.consumer == "llm":
+            from upheld.llm import CachedModel, language_model
+
+            options: dict[str, Any] = {} if self.endpoint is None else {"concurrency": AT_ONCE}
+            model = language_model(named(self.consumer_model, self.endpoint, "consumer_model"), **options)
+            self.folder_.mkdir(parents=True, exist_ok=True)
+            return GenerateLM(task, CachedModel(model, self.folder_ / "answers.sqlite"))
+        if self.consumer == "label-lm":
+            return LabelLM(task, self.consumer_model or "embedded")
+        if self.consumer == "embedding":
+            return embedding_reader(task, self.embed_)
+        return tfidf_reader(task, [sample.question for sample in self.task_.samples])
 
     def _meta(self) -> MetaAgent:
         if not isinstance(self.meta, str):
             return self.meta
+        given = self.init_skill if isinstance(self.init_skill, Skill) else None
+        if self.meta == "llm":
+            model = named(self.agent_model, self.endpoint, "agent_model")
+            return LLMMetaAgent(model, self.folder_, sandbox=self._sandbox(), embed=self.embed_, first=given)
         if self.meta != "program":
-            raise ValueError(f"meta is {self.meta!r}; choose program, or give a MetaAgent")
+            raise ValueError(f"meta is {self.meta!r}; choose program or llm, or give a MetaAgent")
+        if given is not None and given.genes is None:
+            raise ValueError(
+                "the skill to begin with has no program; add its genes under '## Program', or let models be the agents"
+            )
         return ProgramMetaAgent(
-            init=self.init_skill, budget=self.token_budget, reads_order=self.consumer_.reads_order, seed=self.seed
-        )
+            init=self.init_skill if isinstance(self.init_skill, str) else given.genes,  # type: ignore[union-attr,arg-type]
+            budget=self.token_budget, reads_order=self.consumer_.reads_order, seed=self.seed,
+        )  # fmt: skip
 
     def _base(self) -> BaseAgent:
         if not isinstance(self.base, str):
             return self.base
+        if self.base == "llm":
+            model = named(self.agent_model, self.endpoint, "agent_model")
+            return LLMBaseAgent(
+                model,
+                self.task_,
+                self.folder_ / "agents",
+                sandbox=self._sandbox(),
+                embed=self.embed_,
+                budget=self.token_budget,
+            )
         if self.base != "program":
-            raise ValueError(f"base is {self.base!r}; choose program, or give a BaseAgent")
+            raise ValueError(f"base is {self.base!r}; choose program or llm, or give a BaseAgent")
+        if len(self.task_.signatures) > 1:
+            raise ValueError(
+                "programs write get_context alone; a task of several interfaces needs base='llm', or an agent of yours"
+            )
+        if self.meta == "llm":
+            raise ValueError(
+                "a skill that a model writes has no program for base='program' to carry out; let base be 'llm' too"
+            )
         return ProgramBaseAgent(self.embed_)
+
+    def _sandbox(self) -> Sandbox:
+        return Sandbox(preload=["numpy"], allow_weak=self.allow_weak_sandbox)
+
+    def _families(self) -> str:
+        """Who the agents are, as the run's folder remembers it."""
+        names = [one if isinstance(one, str) else type(one).__name__ for one in (self.meta, self.base)]
+        model = f" {named(self.agent_model, self.endpoint, 'agent_model')}" if "llm" in names else ""
+        return "program" if names == ["program", "program"] else "/".join(names) + model
+
+    def _seed_folder(self) -> Path | None:
+        """The folder of the context to start from; one made of the user's prompt, if that is what was given."""
+        if self.seed_context is None:
+            return None
+        path = Path(self.seed_context)
+        if path.is_file():
+            text = path.read_text(encoding="utf-8").strip()
+            return Context.from_prompt(text, self.folder_ / "seed", self.token_budget).root
+        if not Context(path).operator.is_file():
+            raise ValueError(
+                f"{path} is neither a file with a prompt nor a folder with interfaces/get_context.py; name one of the two"
+            )
+        return path
+
+
+CONSUMERS = ("embedding", "tfidf", "label-lm", "llm")
+
+
+def named(model: str | None, endpoint: str | None, parameter: str) -> str:
+    """A model as `upheld.llm` names it. Raises ValueError for an endpoint without a model."""
+    if endpoint is None:
+        return model or "embedded"
+    if not model:
+        raise ValueError(f"the endpoint {endpoint} may serve many models; name one as {parameter}")
+    return f"openai:{model}@{endpoint}"
+
+
+def tune(consumer: Consumer | Workflow, samples: Sequence[Sample]) -> None:
+    """Let a consumer that gives several labels find how many, from training samples."""
+    if hasattr(consumer, "tune"):
+        consumer.tune(samples)
 
 
 def text_of(x: Question) -> str:

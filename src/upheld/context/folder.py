@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any, Protocol
 
 from upheld.context import assembly
 from upheld.context.files import write_whole
+from upheld.context.signatures import Signature
 from upheld.context.skill import Genes
 from upheld.context.vectors import Embed
 
@@ -128,8 +130,12 @@ class Made:
     problem: str = ""
 
 
-Confined = Callable[[Path, Sequence[str], Embed], Sequence[Made]]
-"""Runs the operators of a folder on questions, in a sandbox."""
+class Confined(Protocol):
+    """Runs the operators of a folder, in a sandbox."""
+
+    def __call__(self, root: Path, questions: Sequence[str], embed: Embed) -> Sequence[Made]: ...
+
+    def call(self, name: str, root: Path, arguments: Sequence[list[Any]], embed: Embed) -> Sequence[Made]: ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ class ContextFunction:
     context : the folder
     embed : served to the operators
     budget : tokens a query; what an operator gives beyond it is cut at the end of a line
-    confined : runs operators that are not the program agents' own; without one they are refused
+    confined : runs operators that are not the program agents' own; without one they are refused (`load` takes a sandbox)
 
     Examples
     --------
@@ -160,6 +166,7 @@ class ContextFunction:
         cls, folder: str | Path, *, embed: Embed | None = None, confined: Confined | None = None
     ) -> ContextFunction:
         """The context in a folder. Raises ValueError when there is none."""
+        from upheld.context.confined import InSandbox
         from upheld.context.vectors import minilm
 
         context = Context(Path(folder))
@@ -167,7 +174,7 @@ class ContextFunction:
             raise ValueError(f"{folder} holds no interfaces/get_context.py; a context is a folder with that file")
         named = context.root / "context" / "parameters.yaml"
         budget = int(assembly.read_parameters(folder)["budget"]) if named.is_file() else BUDGET
-        return cls(context, embed or minilm(), budget, confined)
+        return cls(context, embed or minilm(), budget, confined or InSandbox())
 
     def save(self, folder: str | Path) -> None:
         self.context.copy(Path(folder))
@@ -178,11 +185,40 @@ class ContextFunction:
     def tokens(self, question: str) -> int:
         return self.many([question])[0].tokens
 
+    def interface(self, signature: str) -> Callable[..., str]:
+        """A further interface, to be called with what its signature names.
+
+        Raises
+        ------
+        ValueError
+            If the folder has no such interface, or there is no sandbox. A call raises TypeError for arguments of another kind, and
+            ValueError where the interface fails or returns something else than text.
+
+        Examples
+        --------
+        >>> plan = c.interface("get_plan(question: str, steps: int) -> str")               # doctest: +SKIP
+        >>> plan("which window for the spectrum?", 3)                                       # doctest: +SKIP
+        '1. ...'
+        """
+        wanted = Signature.parse(signature)
+        if problem := wanted.missing(self.context.root):
+            raise ValueError(f"{self.context.root}: {problem}")
+        if (confined := self.confined) is None:
+            raise ValueError(f"{wanted.file(self.context.root)} runs in a sandbox only; give one")
+
+        def called(*arguments: object) -> str:
+            [made] = confined.call(wanted.name, self.context.root, [wanted.checked(arguments)], self.embed)
+            if made.problem:
+                raise ValueError(made.problem)
+            return self._bounded(made).text
+
+        return called
+
     def many(self, questions: Sequence[str]) -> list[Made]:
         """One context a question."""
         if not self.context.operator.is_file():
             return [Made("", 0)] * len(questions)
-        if self._own:
+        if self.own:
             try:
                 texts = assembly.get_contexts(list(questions), root=self.context.root, embed=self.embed)
             except (KeyError, ValueError, csv.Error) as wrong:  # a store or parameters that somebody wrote by hand
@@ -197,7 +233,8 @@ class ContextFunction:
         return [self._bounded(made) for made in self.confined(self.context.root, list(questions), self.embed)]
 
     @cached_property
-    def _own(self) -> bool:
+    def own(self) -> bool:
+        """Whether its operator is the one that program agents write, which runs here and not in the sandbox."""
         return self.context.operator.read_text(encoding="utf-8") == template()
 
     def _bounded(self, made: Made) -> Made:

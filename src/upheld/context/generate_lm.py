@@ -45,7 +45,7 @@ class GenerateLM:
     Raises
     ------
     ValueError
-        If there is no such model.
+        If there is no such model, or the samples have one label only.
 
     Examples
     --------
@@ -69,6 +69,10 @@ class GenerateLM:
         self._lock = Lock()
         wording = hashlib.blake2b(f"{self.system}\0{max_tokens}".encode(), digest_size=8).hexdigest()
         self.id = f"generate-lm:{self.model.id}/{task.metric}/{wording}"
+        if len(task.labels()) < 2:
+            raise ValueError(
+                f"the samples have one label only, {task.labels()[0]!r}; there is nothing to learn from them"
+            )
         self._labels = {" ".join(label.casefold().split()): label for label in task.labels()}
 
     def prompt(self, context: str, question: str) -> str:

@@ -22,12 +22,12 @@ import numpy as np
 
 from upheld.context.acceptance import RULES, accepts
 from upheld.context.agents import BaseAgent, MetaAgent
-from upheld.context.consumers import Consumer, known_label
+from upheld.context.consumers import Consumer, Workflow, known_label
 from upheld.context.files import write_whole
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
 from upheld.context.metrics import weighted_mean
-from upheld.context.rollouts import Rollout, RolloutCache, evaluate, train_figure
+from upheld.context.rollouts import Rollout, RolloutCache, evaluate, problems, train_figure
 from upheld.context.skill import Genes, Skill
 from upheld.context.step import learn
 from upheld.context.task import Sample, Task
@@ -69,7 +69,7 @@ class Loop:
 
     task: Task
     val: Sequence[Sample]
-    consumer: Consumer
+    consumer: Consumer | Workflow
     meta: MetaAgent
     base: BaseAgent
     embed: Embed
@@ -124,8 +124,7 @@ class Loop:
         start = time.perf_counter()
         home = self.folder / "iterations" / "00" / "context"
         Context(self.seed_context or home / "nothing").copy(home)
-        answers, tokens, scores = self._validated(Context(home))
-        write_whole(home.parent / "val.json", json.dumps(answers, ensure_ascii=False))
+        answers, tokens, scores = self._validated(Context(home), home.parent)
         value = self.task.scoring(answers, self._targets)
         return Entry(
             0, None, None, value, tuple(scores), (), 0.0, float(np.mean(tokens)), max(tokens), len(self.val),
@@ -136,17 +135,21 @@ class Loop:
     def _targets(self) -> list[str]:
         return [sample.target for sample in self.val]
 
-    def _validated(self, context: Context) -> tuple[list[str], list[int], list[float]]:
+    def _validated(self, context: Context, home: Path) -> tuple[list[str], list[int], list[float]]:
+        """Answers, tokens and scores; answers, and what went wrong with contexts, are kept in `home`."""
         rollouts = evaluate(self.task, self.val, self._function(context), self.consumer, self.cache)
-        return [one.answer for one in rollouts], [one.tokens for one in rollouts], [one.score for one in rollouts]
+        answers = [one.answer for one in rollouts]
+        if wrong := problems(rollouts):
+            write_whole(home / "problems.json", json.dumps(wrong, ensure_ascii=False, indent=1))
+        write_whole(home / "val.json", json.dumps(answers, ensure_ascii=False))
+        return answers, [one.tokens for one in rollouts], [one.score for one in rollouts]
 
     def _iteration(self, history: History) -> Entry:
         start = time.perf_counter()
         home = self.folder / "iterations" / f"{len(history):02d}"
         skill = self._skill(history, home / "skill")
         batches = self._learn(skill, Context(self.folder / history.incumbent.folder / "context"), home, len(history))
-        answers, tokens, scores = self._validated(Context(home / "context"))
-        write_whole(home / "val.json", json.dumps(answers, ensure_ascii=False))
+        answers, tokens, scores = self._validated(Context(home / "context"), home)
         value, old = self.task.scoring(answers, self._targets), history.incumbent
         before = json.loads((self.folder / old.folder / "val.json").read_text(encoding="utf-8"))
         taken = accepts(

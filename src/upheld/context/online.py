@@ -16,7 +16,7 @@ import numpy as np
 
 from upheld.context.acceptance import accepts
 from upheld.context.agents import BaseAgent, MetaAgent
-from upheld.context.consumers import Consumer
+from upheld.context.consumers import Consumer, Workflow
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
 from upheld.context.loop import confusions
@@ -52,7 +52,7 @@ class OnlineLoop:
     """
 
     task: Task
-    consumer: Consumer
+    consumer: Consumer | Workflow
     meta: MetaAgent
     base: BaseAgent
     embed: Embed

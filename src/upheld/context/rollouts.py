@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upheld.context.metrics import weighted_mean
 from upheld.context.task import Sample, Task
 
 if TYPE_CHECKING:
-    from upheld.context.consumers import Answered, Consumer
+    from upheld.context.consumers import Answered, Consumer, Workflow
     from upheld.context.folder import ContextFunction
 
 
@@ -59,12 +60,20 @@ def _key(consumer: str, prompt: str) -> str:
 
 
 def evaluate(
-    task: Task, samples: Sequence[Sample], context: ContextFunction, consumer: Consumer, cache: RolloutCache
+    task: Task, samples: Sequence[Sample], context: ContextFunction, consumer: Consumer | Workflow, cache: RolloutCache
 ) -> list[Rollout]:
     """Rollouts of these samples with a context, in their order."""
+    from upheld.context.consumers import Workflow
+    from upheld.context.folder import Made
+
     questions = [sample.question for sample in samples]
-    made = context.many(questions)
-    answers = cache.answers(consumer, questions, [one.text for one in made])
+    if isinstance(consumer, Workflow):
+        answers = consumer.run(context, questions)
+        made = [Made("", answer.tokens) for answer in answers]
+        cache.spent += len(questions)
+    else:
+        made = context.many(questions)
+        answers = cache.answers(consumer, questions, [one.text for one in made])
     scoring = task.scoring
     return [
         Rollout(
@@ -73,6 +82,12 @@ def evaluate(
         )
         for sample, one, answer in zip(samples, made, answers, strict=True)
     ]  # fmt: skip
+
+
+def problems(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
+    """Contexts that could not be made, counted as empty, and questions without an answer: why, and how many."""
+    counts = Counter(one.problem for one in rollouts if one.problem)
+    return [{"problem": problem, "n": n} for problem, n in counts.most_common()]
 
 
 def figure(task: Task, rollouts: Sequence[Rollout]) -> float:

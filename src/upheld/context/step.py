@@ -10,6 +10,7 @@ from upheld.context.agents import BaseAgent
 from upheld.context.files import write_whole
 from upheld.context.folder import Context, ContextFunction
 from upheld.context.rollouts import Rollout, train_json
+from upheld.context.signatures import signatures
 from upheld.context.skill import Skill
 from upheld.context.task import Task
 
@@ -28,10 +29,10 @@ def learn(
     write_whole(work.root / "data" / "train.json", train_json(task, rollouts))
     work = base.apply(skill, work, rollouts)
     for _ in range(REPAIRS):
-        if not (problem := failing(work, rollouts, called)):
+        if not (problem := failing(task, work, rollouts, called)):
             break
         work = base.repair(skill, work, problem)
-    if problem := failing(work, rollouts, called):
+    if problem := failing(task, work, rollouts, called):
         context.copy(part)
         write_whole(part / "data" / "failed.txt", problem + "\n")
     if out.exists():
@@ -40,10 +41,14 @@ def learn(
     return Context(out)
 
 
-def failing(context: Context, rollouts: Sequence[Rollout], called: Called) -> str:
-    """Why the interface fails on a few questions, or nothing."""
+def failing(task: Task, context: Context, rollouts: Sequence[Rollout], called: Called) -> str:
+    """Why an interface is missing or fails on a few questions, or nothing."""
     files = context.root / "context"
     if not context.operator.is_file() and files.is_dir() and any(files.iterdir()):
         return "there are files in context/, and no interfaces/get_context.py that gives them to a question"
+    if context.operator.is_file():
+        for one in signatures(task.signatures)[1:]:
+            if problem := one.missing(context.root):
+                return problem
     made = called(context).many([one.question for one in rollouts[:PROBED]])
     return next((one.problem for one in made if one.problem), "")

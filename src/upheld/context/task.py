@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from upheld.context.metrics import Metric, label_set, metric_named
+from upheld.context.signatures import FIRST, signatures
 
 TEMPLATE = "{context}\n\nText: {question}\nLabel:"
-SIGNATURE = "get_context(question: str) -> str"
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,14 @@ class Task:
     samples : at least one
     metric : name of a metric, see `upheld.context.metrics.METRICS`
     template : of the consumer's prompt, with the slots ``{context}`` and ``{question}``
-    signatures : interfaces that a context offers
+    signatures : interfaces that a context offers, `get_context` first; further ones need a consumer that calls them (`Workflow`)
     text : what the task is, for agents that read
 
     Raises
     ------
     ValueError
-        If there are no samples, two bear one id, the template lacks a slot, or the metric is unknown.
+        If there are no samples, two bear one id, the template lacks a slot, the metric is unknown, or a
+        signature is none.
 
     Examples
     --------
@@ -51,13 +52,14 @@ class Task:
     samples: Sequence[Sample]
     metric: str = "accuracy"
     template: str = TEMPLATE
-    signatures: tuple[str, ...] = (SIGNATURE,)
+    signatures: tuple[str, ...] = (FIRST,)
     text: str = "Give the label of a text."
 
     def __post_init__(self) -> None:
         if not self.samples:
             raise ValueError("a task needs at least one sample; the list is empty")
         metric_named(self.metric)
+        signatures(self.signatures)
         for slot in ("{context}", "{question}"):
             if slot not in self.template:
                 raise ValueError(f"the template has no {slot}; put it where the {slot[1:-1]} belongs")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from context_samples import WORDS
 from servers import FaultServer, Reply, chat, data, serving
 
 Messages = list[dict[str, Any]]
@@ -64,3 +65,38 @@ def is_base(messages: Messages) -> bool:
 
 
 DONE = chat("Done.", usage=(10, 2))
+
+# -- a model that plays both agents, and the consumer
+
+PROGRAM = "def get_context(question, *, root, embed):\n    return open(root + '/context/notes.md').read()\n"
+NOTES = "".join(f"- {label}: {' '.join(words)}\n" for label, words in WORDS.items())
+WORK = (
+    ("write", {"path": "context/notes.md", "text": NOTES}),
+    ("write", {"path": "interfaces/get_context.py", "text": PROGRAM}),
+)
+
+
+def organs(messages):
+    """A model that plays both agents: writes a skill, then the notes, one label more each time the base agent is asked."""
+    if is_meta(messages):
+        folder = messages[1]["content"].partition("your new skill")[0].rstrip(":/ ").rpartition(" ")[2]
+        text = "# S\n\n## Skill Overview\n\nWrite notes.\n"
+        return DONE if results(messages) else calling(("write", {"path": f"{folder}/SKILL.md", "text": text}))
+    if len(results(messages)) == 1:
+        known = results(messages)[0].splitlines()
+        more = known if not known[0].startswith("error") else []
+        notes = "\n".join([*more, *NOTES.splitlines()[len(more) : len(more) + 1]])
+        return calling(("write", {"path": "context/notes.md", "text": notes}), WORK[1])
+    return DONE if results(messages) else calling(("read", {"path": "context/notes.md"}))
+
+
+def answering(messages: Messages) -> Reply:
+    """The label whose words in the context are in the question; it knows nothing else."""
+    context, _, question = messages[-1]["content"].rpartition("Text: ")
+    pairs = [line[2:].partition(": ") for line in context.splitlines() if ": " in line]
+    told = {label: len(set(words.split()) & set(question.split())) for label, _, words in pairs}
+    return chat(f"<answer>{max(told, key=told.__getitem__, default='none')}</answer>")
+
+
+def all_parts(messages: Messages) -> Reply:
+    return organs(messages) if is_meta(messages) or is_base(messages) else answering(messages)

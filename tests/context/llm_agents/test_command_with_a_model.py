@@ -1,0 +1,210 @@
+"""The command with an endpoint that plays consumer and agents: what it writes, how it fails, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import typer
+from context_samples import drawn, hashed
+from scripted_agent import acting, all_parts
+from servers import refusal
+from typer.testing import CliRunner
+
+from upheld.context import ContextFunction, Skill
+from upheld.context.command import run, running
+from upheld.llm import ModelError
+from upheld.sandbox import Sandbox
+
+APP = typer.Typer()
+APP.command()(run)
+SHORT = ("--iterations", "2", "--train-limit", "12", "--batch", "6", "--val-size", "6", "--budget", "60")
+REFUSE = "def get_context(question, *, root, embed):\n    {body}\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Training and test files; vectors come from words, so that no model is loaded."""
+    monkeypatch.setattr(running, "minilm", lambda cache: hashed)
+    for name, n, seed in (("train", 30, 0), ("test", 9, 7)):
+        rows = [{"id": one.id, "question": one.question, "target": one.target} for one in drawn(n, seed)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def call(files: Path, *arguments: str, out: str = "work"):
+    data = ("--train", str(files / "train.jsonl"), "--test", str(files / "test.jsonl"), "--out", str(files / out))
+    return CliRunner().invoke(APP, [*data, *SHORT, *arguments])
+
+
+def models(server) -> tuple[str, ...]:
+    return "--endpoint", server.url, "--consumer-model", "small", "--agent-model", "large"
+
+
+def test_both_models(files, sandbox):
+    with acting(all_parts) as server:
+        done = call(
+            files, *models(server), "--task", "Sort complaints by organ.", "--agent-skill", str(files / "learned")
+        )
+    assert done.exit_code == 0, done.exception
+    assert "Agents: large, with tools." in done.stdout
+    result = json.loads((files / "work/result.json").read_text())
+    assert result["test"] > 0.8
+    assert result["tokens"]["agents"]["written"] > 0
+    assert result["tokens"]["consumer"]["read"] > 0
+    assert result["problems"] == []
+    named = {one.body["model"] for one in server.seen}
+    assert named == {"small", "large"}
+    assert Skill.load(files / "work/skills/01").overview == "Write notes."
+    assert "Sort complaints by organ." in (files / "learned/SKILL.md").read_text()
+    assert not (files / "work/genes.png").exists()
+    context = ContextFunction.load(files / "work/context", embed=hashed)
+    assert "- heart: pulse chest" in context("pulse")
+    context.confined.close()
+
+
+def test_an_endpoint_that_fails_stops_the_run_which_goes_on(files, sandbox):
+    with acting(all_parts) as server:
+        assert call(files, *models(server), out="whole").exit_code == 0
+        needed = len(server.seen)
+    left = [25]
+
+    def failing(messages):
+        left[0] -= 1
+        return all_parts(messages) if left[0] >= 0 else refusal(401, "no such key")
+
+    with acting(failing) as server:
+        done = call(files, *models(server))
+        assert isinstance(done.exception, ModelError)
+        assert "answered 401" in str(done.exception)
+        assert str(done.exception).endswith(
+            f"what was done is kept in {files / 'work'}, give the same command again to go on"
+        )
+        before = len(server.seen)
+        left[0] = 10**6
+        assert call(files, *models(server)).exit_code == 0
+        again = len(server.seen) - before
+    assert again < needed
+    one, other = (json.loads((files / out / "result.json").read_text()) for out in ("whole", "work"))
+    assert [row["val"] for row in one["iterations"]] == [row["val"] for row in other["iterations"]]
+    assert one["test"] == other["test"]
+
+
+def test_without_walls_nothing_is_run_unless_it_is_allowed(files, monkeypatch, sandbox):
+    bare = partial(Sandbox, without=("namespaces", "landlock", "seccomp"))
+    for place in ("upheld.context.command.running", "upheld.context.engineer", "upheld.context.confined"):
+        monkeypatch.setattr(f"{place}.Sandbox", bare)
+    with acting(all_parts) as server:
+        done = call(files, *models(server))
+        assert isinstance(done.exception, ValueError)
+        assert str(done.exception).endswith("(--allow-weak-sandbox)")
+        assert "programs written by a model are not run here" in str(done.exception)
+        assert server.seen == []
+        allowed = call(files, *models(server), "--allow-weak-sandbox")
+    assert allowed.exit_code == 0, allowed.exception
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("return 3", "returned int instead of text"),
+        ("while True: pass", "get_context failed"),
+        ("return open('/etc/passwd').read()", "get_context failed"),
+    ],
+)
+def test_contexts_that_cannot_be_made_count_as_empty_and_are_told(files, sandbox, body, why):
+    (files / "seed/interfaces").mkdir(parents=True)
+    (files / "seed/interfaces/get_context.py").write_text(REFUSE.format(body=body))
+    done = call(files, "--seed-context", str(files / "seed"), "--iterations", "1", "--val-size", "2")
+    assert done.exit_code == 0, done.exception
+    first = json.loads((files / "work/result.json").read_text())["iterations"][0]
+    assert first["tokens"] == 0
+    assert sum(int(told.split()[0]) for told in first["failed"]) == 2
+    assert all(why in told for told in first["failed"])
+    assert "iteration 0: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--endpoint", "http://127.0.0.1:9/v1"), "--endpoint http://127.0.0.1:9/v1 is asked for nothing; name a model there with"),
+        (("--endpoint", "ftp://x", "--consumer-model", "m"), "there is no language model 'openai:m@ftp://x'"),
+        (("--consumer", "tfidf", "--consumer-model", "m"), "--consumer tfidf is no language model"),
+        (("--consumer-model", "/nowhere"), "there is no language model '/nowhere'"),
+        (("--consumer", "llm", "--endpoint", "http://127.0.0.1:9/v1", "--agent-model", "m"), "name one as --consumer-model"),
+        (("--seed-context", "/nowhere"), "is neither a file with a prompt nor a folder"),
+        (("--skill", "/nowhere"), "holds no SKILL.md"),
+        (("--accept", "never"), "accept is 'never'"),
+        (("--init-skill", "best"), "init_skill is 'best'"),
+        (("--val-size", "30"), "val_size is 30 of 30 samples"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(files, arguments, message):
+    done = call(files, *arguments)
+    assert isinstance(done.exception, ValueError), done.exception
+    assert message in str(done.exception)
+
+
+def test_one_class_only(files):
+    (files / "train.jsonl").write_text(
+        "".join(json.dumps({"question": f"q{n}", "target": "a"}) + "\n" for n in range(12))
+    )
+    for arguments in ((), ("--endpoint", "http://127.0.0.1:9/v1", "--consumer-model", "m")):
+        done = call(files, *arguments)
+        assert "the samples have one label only, 'a'" in str(done.exception)
+
+
+KILLED = """
+import sys
+sys.path[:0] = {paths!r}
+import typer
+from context_samples import hashed
+from upheld.context.command import run, running
+running.minilm = lambda cache: hashed
+app = typer.Typer()
+app.command()(run)
+app()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [4, 14, 26])
+def test_killed_without_warning_it_goes_on(files, sandbox, at):
+    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+    requests: list[int] = []
+    child: list[subprocess.Popen[bytes]] = []
+
+    def lethal(messages):
+        requests.append(1)
+        if len(requests) == at:
+            child[0].send_signal(signal.SIGKILL)
+        return all_parts(messages)
+
+    with acting(lethal) as server:
+        data = (
+            "--train",
+            str(files / "train.jsonl"),
+            "--test",
+            str(files / "test.jsonl"),
+            "--out",
+            str(files / "work"),
+        )
+        line = [sys.executable, "-c", KILLED.format(paths=paths), *data, *SHORT, *models(server)]
+        child.append(subprocess.Popen(line, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        assert child[0].wait(200) == -signal.SIGKILL
+        assert not (files / "work/result.json").exists()
+        requests.extend([1] * 1000)
+        assert call(files, *models(server)).exit_code == 0
+        assert call(files, *models(server), out="whole").exit_code == 0
+    one, other = (json.loads((files / out / "result.json").read_text()) for out in ("whole", "work"))
+    for result in (one, other):
+        assert result["test"] > 0.8
+    assert [row["val"] for row in one["iterations"]] == [row["val"] for row in other["iterations"]]
+    kept = [sorted((files / out / "context").rglob("*.*")) for out in ("whole", "work")]
+    assert [path.read_text() for path in kept[0]] == [path.read_text() for path in kept[1]]
