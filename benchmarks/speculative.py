@@ -22,10 +22,10 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from measuring import Line
 from upheld.speculative.costs import draft_costs, forward_costs, speed_up
+from upheld.speculative.data import FAMILIES, Prompt, built_in, training_set
 from upheld.speculative.drafter import DRAFT_VOCABULARY, DFlashDrafter
 from upheld.speculative.heads import EagleHead, HeadProposer, MedusaHeads
 from upheld.speculative.pairs import load_target, shipped_drafter
-from upheld.speculative.prompts import FAMILIES, Prompt, built_in, training_set
 from upheld.speculative.proposals import BlockProposer, Proposer
 from upheld.speculative.responses import load_responses, regenerate
 from upheld.speculative.rivals import (

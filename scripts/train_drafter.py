@@ -18,8 +18,8 @@ from transformers import AutoModelForCausalLM
 
 from upheld.llm.loading import device_for, load_network, load_tokenizer
 from upheld.llm.model_files import local, smollm2
+from upheld.speculative.data import built_in, read_prompts, training_set
 from upheld.speculative.making import fast_format, make_drafter, minutes_given
-from upheld.speculative.prompts import built_in, read_prompts, training_set
 from upheld.speculative.responses import Progress
 from upheld.speculative.training import TrainReport
 

@@ -36,11 +36,12 @@ DATA = {  # the embedded data under the name that the README gives them
     "lagrangian": "days",
     "memory": "keys.npy",
     "flows": "models",
+    "speculative": "prompts.jsonl",
 }
 
 
 MOST = 6_000  # lines of a table, so that a test takes seconds
-MOST_OF = {"responses.jsonl": 8, "days": 2}  # lines, and past days
+MOST_OF = {"responses.jsonl": 8, "days": 2, "prompts.jsonl": 2}  # lines, and past days
 
 
 def write_data(upheld: Command, text: str) -> None:

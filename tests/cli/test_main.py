@@ -26,3 +26,14 @@ def test_python_m_upheld_is_the_command():
     done = subprocess.run([sys.executable, "-m", "upheld", "--help"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "check" in done.stdout
+
+
+def test_a_method_s_name_is_short_for_run(upheld):
+    short, long = upheld("bandits", "--help"), upheld("run", "bandits", "--help")
+    assert (short.returncode, short.stdout) == (0, long.stdout)
+
+
+def test_what_is_neither_a_verb_nor_a_method_is_refused(upheld):
+    done = upheld("nosuch")
+    assert done.returncode == 2
+    assert "No such command 'nosuch'" in done.stderr

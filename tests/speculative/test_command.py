@@ -18,7 +18,7 @@ from upheld import catalog
 from upheld.cli import main
 from upheld.speculative import DFlashDrafter
 from upheld.speculative.command import write_data
-from upheld.speculative.prompts import TOPICS, read_prompts
+from upheld.speculative.data import TOPICS, read_prompts
 
 DRIVER = """
 import sys

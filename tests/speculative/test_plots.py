@@ -11,6 +11,7 @@ import pytest
 from upheld.speculative.byteworld import KINDS
 from upheld.speculative.claims import CLAIMS
 from upheld.speculative.claims.trained import CHANGES
+from upheld.speculative.data import FAMILIES
 from upheld.speculative.plots import (
     PICTURES,
     acceptance_by_position,
@@ -18,7 +19,6 @@ from upheld.speculative.plots import (
     cost_curves,
     speed_up_forest,
 )
-from upheld.speculative.prompts import FAMILIES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from pictures import check_picture

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from upheld.speculative.byteworld import ByteTokenizer
-from upheld.speculative.prompts import Prompt
+from upheld.speculative.data import Prompt
 from upheld.speculative.responses import load_responses, regenerate
 
 TEXTS = ("a", "bcd", "no", "a longer one that says more", "x" * 17, "yes", "maybe", "zz")
@@ -112,7 +112,7 @@ def test_kill_loses_only_what_was_not_kept(tmp_path):
         import torch
         from transformers import LlamaForCausalLM
         from upheld.speculative.byteworld import ByteTokenizer, configuration
-        from upheld.speculative.prompts import Prompt
+        from upheld.speculative.data import Prompt
         from upheld.speculative.responses import regenerate
         torch.set_num_threads(1)
         torch.manual_seed(0)

@@ -89,6 +89,7 @@ def _remark(
 
 
 def _exit_code(arguments: list[str]) -> int:
+    arguments = _spelled_out(arguments)
     try:
         # Not Typer's own main: to that, a reader who has seen enough is an error, and what a command returns an exit code.
         command = get_command(app)
@@ -119,6 +120,12 @@ def _exit_code(arguments: list[str]) -> int:
         except OSError:  # that is what was complained of: a full disk, a place that is gone
             _swallow_the_rest()
         return 2
+
+
+def _spelled_out(arguments: list[str]) -> list[str]:
+    """``upheld speculative serve`` is short for ``upheld run speculative serve``; a verb of that name comes first."""
+    short = arguments and arguments[0] not in VERBS and arguments[0] in [method.name for method in catalog.methods()]
+    return ["run", *arguments] if short else arguments
 
 
 def _swallow_the_rest() -> None:

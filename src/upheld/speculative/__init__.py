@@ -2,6 +2,14 @@
 
 DFlash (Chen, Liang & Liu, ICML 2026): a block-diffusion drafter reads the model's own hidden states and proposes a block of
 tokens in one forward; the model verifies them in one more, and the accepted prefix and one token of its own are written.
+
+>>> from upheld.speculative import assisted
+>>> from upheld.speculative.pairs import load_target, shipped_drafter
+>>> model, tokenizer = load_target("smollm2")                                  # doctest: +SKIP
+>>> with assisted(model, shipped_drafter(model)):                              # doctest: +SKIP
+...     model.generate(**tokenizer("The Danube", return_tensors="pt"), max_new_tokens=40)
+
+``upheld run speculative train`` makes a drafter for a model of one's own.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from upheld.speculative.prompts import Prompt
+from upheld.speculative.data import Prompt
 from upheld.storage import whole_file
 
 START, END, MASK = 256, 257, 258

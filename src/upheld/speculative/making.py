@@ -20,9 +20,9 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
+from upheld.speculative.data import Prompt
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.features import Features
-from upheld.speculative.prompts import Prompt
 from upheld.speculative.responses import Progress, Response, load_responses, regenerate
 from upheld.speculative.taps import target_digest
 from upheld.speculative.training import DrafterTrainer, TrainReport

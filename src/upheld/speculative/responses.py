@@ -32,7 +32,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
-from upheld.speculative.prompts import Prompt
+from upheld.speculative.data import Prompt
 from upheld.speculative.taps import target_digest
 from upheld.storage import whole_file
 

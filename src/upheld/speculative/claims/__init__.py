@@ -35,7 +35,7 @@ from upheld.speculative.claims.exactness import (
 )
 from upheld.speculative.claims.race import EXACT_TOKENS, RACE
 from upheld.speculative.claims.trained import CHANGED, DFLASH, EAGLE, MEDUSA, NO_FEATURES, TRAINED, TREES
-from upheld.speculative.prompts import FAMILIES
+from upheld.speculative.data import FAMILIES
 
 GREEDILY: dict[str, float | str] = {"temperature": 0.0}
 AT_ONE: dict[str, float | str] = {"temperature": 1.0}

@@ -13,9 +13,9 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 
 from upheld.claims import Preparation
+from upheld.speculative.data import FAMILIES, Prompt, built_in
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.pairs import load_target, shipped_drafter
-from upheld.speculative.prompts import FAMILIES, Prompt, built_in
 from upheld.speculative.rivals import tune_lookup
 from upheld.storage import whole_file
 

@@ -28,8 +28,8 @@ from upheld.speculative.claims.models import (
     tuned_lookup,
 )
 from upheld.speculative.costs import draft_costs, forward_costs, speed_up
+from upheld.speculative.data import FAMILIES
 from upheld.speculative.drafter import DFlashDrafter
-from upheld.speculative.prompts import FAMILIES
 from upheld.speculative.proposals import BlockProposer
 from upheld.speculative.reading import Reader
 from upheld.speculative.rivals import Decoded, Method, dflash, generate, interleaved, plain, prompt_lookup

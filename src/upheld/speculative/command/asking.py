@@ -12,10 +12,10 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from upheld.llm.loading import device_for
+from upheld.speculative.data import FAMILIES, Prompt, built_in, read_prompts
 from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.making import fast_format, minutes_given
 from upheld.speculative.pairs import load_drafter, load_target, shipped_drafter
-from upheld.speculative.prompts import FAMILIES, Prompt, built_in, read_prompts
 from upheld.speculative.reading import Reader
 from upheld.storage import whole_file
 

@@ -21,9 +21,9 @@ from upheld.speculative import rivals
 from upheld.speculative.command.asking import TRAINED_RIVALS, Asked, Pair, drafter_of, load_pair, read
 from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.costs import CostTable, draft_costs, forward_costs
+from upheld.speculative.data import FAMILIES, Prompt, built_in
 from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.pairs import load_target
-from upheld.speculative.prompts import FAMILIES, Prompt, built_in
 from upheld.speculative.rivals import (
     Decoded,
     Method,

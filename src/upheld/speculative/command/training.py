@@ -16,9 +16,9 @@ from upheld.report.progress import Part, Progress
 from upheld.speculative.command.asking import Asked, load_pair
 from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.configuration import DFlashConfig
+from upheld.speculative.data import built_in, read_prompts, training_set
 from upheld.speculative.heads import EagleHead, MedusaHeads
 from upheld.speculative.making import Made, fast_format, make_drafter
-from upheld.speculative.prompts import built_in, read_prompts, training_set
 from upheld.speculative.responses import Progress as Answered
 from upheld.speculative.responses import load_responses
 from upheld.speculative.rivals import Own, eagle_chain, medusa

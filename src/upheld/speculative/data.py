@@ -7,7 +7,7 @@ built-in prompts are parted by *topic*: no topic of a test prompt occurs in trai
 - ``structured``: lists, tables, JSON, sums, questions with answers;
 - ``code``: small programs and pages about the topic.
 
->>> from upheld.speculative.prompts import built_in
+>>> from upheld.speculative.data import built_in
 >>> test = built_in("test")
 >>> len(test), sorted({prompt.family for prompt in test})
 (180, ['code', 'prose', 'structured'])

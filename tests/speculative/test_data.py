@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from upheld.speculative.prompts import FAMILIES, TOPICS, built_in, read_prompts, topics_of, training_set
+from upheld.speculative.data import FAMILIES, TOPICS, built_in, read_prompts, topics_of, training_set
 
 
 class Letters:
@@ -90,6 +90,6 @@ def test_messages_need_a_chat_template():
 
 
 def read_prompts_of_nothing():
-    from upheld.speculative.prompts import Prompt
+    from upheld.speculative.data import Prompt
 
     return Prompt((), "", "x", "x")
