@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from context_samples import drawn, hashed
+from context_samples import WORDS, drawn, hashed
 
-from upheld.context import Task, embedding_reader
-from upheld.context.rivals import RIVALS, Contest, ace, base, knn_few_shot, many_shot
+from upheld.context import Context, Genes, Line, Skill, Task, embedding_reader
+from upheld.context.rivals import RIVALS, Contest, PlaybookAgent, ace, apart, base, knn_few_shot, many_shot, unanswered
 
 
 @pytest.fixture
@@ -60,3 +60,49 @@ def test_gepa_runs_through_its_package_and_learns(contest):
     assert (
         found.rollouts <= allowed + 2 * 2 * len(small.val) + 80
     )  # the package ends after the step that crosses its limit
+
+
+def test_gepa_is_shown_what_it_optimised_under_any_budget(contest):
+    from upheld.context.gepa_rival import Adapter, first_prompt, instructions
+
+    candidate = first_prompt(contest) | {"bone": "joint cast\nfracture of the knee"}
+    for budget in (12, 25, 40, 400):
+        bounded = replace(contest, budget=budget)
+        served = bounded.write("gepa", instructions(candidate), Genes(retrieve="all"))
+        assert set(served("x").splitlines()) == set(Adapter(bounded).prompt(candidate).splitlines())
+
+
+def test_gepa_begins_with_a_line_for_each_label_and_speaks_of_each_label_of_several(contest):
+    from upheld.context.gepa_rival import first_prompt
+
+    assert all(set(text.split()) & set(WORDS[label]) for label, text in first_prompt(contest).items())
+    rollout = replace(unanswered(contest.train[0]), target="a; b")
+    assert [one.target for one in apart(rollout)] == ["a", "b"]
+
+
+def test_labels_are_described_by_their_own_words(contest):
+    found = RIVALS["labels"](contest)
+    lines = found.context.context.lines()
+    assert [line.label for line in lines] == sorted(WORDS)
+    assert all(line.text.split()[0] in WORDS[line.label] for line in lines)
+
+
+def test_without_a_skill_every_rollout_is_written_down_and_shown(contest):
+    found = RIVALS["no-skill"](contest)
+    assert found.context("x").count("\n") + 1 == len({one.question for one in contest.train})
+
+
+@pytest.mark.parametrize("source", ["wrong", "all"])
+def test_ace_online_appends_and_says_nothing_twice(contest, tmp_path, source):
+    agent, context = PlaybookAgent(hashed, source), Context(tmp_path / "playbook")
+    known: list[Line] = []
+    for start in (0, 10, 0):
+        batch = [
+            replace(unanswered(one), is_correct=place % 2 == 0)
+            for place, one in enumerate(contest.train[start : start + 10])
+        ]
+        agent.apply(Skill.of(Genes(), "x"), context, batch)
+        assert context.lines()[: len(known)] == known
+        known = context.lines()
+    cases = [line for line in known if line.kind == "case"]
+    assert len(cases) == len({line.text for line in cases}) <= (20 if source == "all" else 10)

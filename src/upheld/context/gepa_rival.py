@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from upheld.context.assembly import TOKEN, count_tokens
 from upheld.context.folder import Line
 from upheld.context.metrics import label_set
-from upheld.context.program_base import by_label, flat, log_odds
-from upheld.context.rivals import Candidate, Contender, Contest, best
+from upheld.context.program_base import by_label, flat
+from upheld.context.rivals import Candidate, Contender, Contest, apart, best, telling, unanswered
 from upheld.context.rollouts import Rollout, RolloutCache
 from upheld.context.skill import Genes
 from upheld.context.task import Sample
@@ -87,8 +86,7 @@ class Adapter:
         proposed = {}
         for label in components_to_update:
             own = counts.get(label, Counter[str]())
-            ranked = sorted(own, key=lambda word: (-log_odds(own, total - own, word), word))
-            lines = [" ".join(ranked[:KEYWORDS])] + [
+            lines = [" ".join(telling(own, total - own, KEYWORDS))] + [
                 flat(str(one["question"])) for one in reflective_dataset[label][-1:]
             ]
             proposed[label] = "\n".join(line for line in lines[:LINES] if TOKEN.search(line)) or candidate[label]
@@ -105,11 +103,6 @@ class WorstLabel:
         return [max(sorted(candidate), key=wrong.count)]
 
 
-def apart(rollout: Rollout) -> list[Rollout]:
-    """A rollout for each label of its target: instructions are written label by label."""
-    return [replace(rollout, target=label) for label in sorted(label_set(rollout.target))]
-
-
 def gepa(contest: Contest) -> Contender:
     """GEPA with as many metric calls as the search has rollouts, split over the settings of its knob."""
     from gepa.api import optimize
@@ -121,7 +114,7 @@ def gepa(contest: Contest) -> Contender:
         adapter = Adapter(contest)
         package: Any = optimize  # its types know nothing of an adapter's own samples and traces
         result = package(
-            seed_candidate=dict.fromkeys(contest.task.labels(), ""), adapter=adapter, module_selector=WorstLabel(),
+            seed_candidate=first_prompt(contest), adapter=adapter, module_selector=WorstLabel(),
             trainset=list(contest.train), valset=list(contest.val), reflection_minibatch_size=size, logger=_Silent(),
             max_metric_calls=allowed, seed=contest.seed,
         )  # fmt: skip
@@ -130,6 +123,14 @@ def gepa(contest: Contest) -> Contender:
         spent += adapter.cache.spent
     found = best(contest, "GEPA", candidates, RolloutCache())
     return Contender(found.name, found.context, spent + found.rollouts, found.knob, found.val)
+
+
+def first_prompt(contest: Contest) -> dict[str, str]:
+    """What a user would begin with: a one-line description of every label, as of the rival `labels`. From nothing GEPA gets nowhere: the
+    first label that has a line draws all answers, and the change is rejected."""
+    counts = by_label([alone for sample in contest.train for alone in apart(unanswered(sample))])
+    total = sum(counts.values(), Counter[str]())
+    return {label: " ".join(telling(counts[label], total - counts[label], KEYWORDS)) for label in contest.task.labels()}
 
 
 def instructions(candidate: Mapping[str, str]) -> list[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 from upheld.context.consumers import Consumer
 from upheld.context.folder import BUDGET, Context, ContextFunction, Line
 from upheld.context.loop import confusions
+from upheld.context.metrics import label_set
 from upheld.context.program_base import DISCRIMINATORS, ProgramBaseAgent, by_label, flat, log_odds, remember
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure
 from upheld.context.skill import VALUES, Genes, Skill
@@ -114,7 +115,7 @@ WORDS = (4, 8, 16)
 
 def labels(contest: Contest) -> Contender:
     """The list of labels, each with a one-line description: its most telling words in the training texts; how many is tuned."""
-    counts = by_label([unanswered(sample) for sample in contest.train])
+    counts = by_label([alone for sample in contest.train for alone in apart(unanswered(sample))])
     total = sum(counts.values(), Counter[str]())
     candidates = []
     for n in WORDS[: contest.tries]:
@@ -131,6 +132,11 @@ def telling(own: Counter[str], others: Counter[str], n: int) -> list[str]:
 def unanswered(sample: Sample) -> Rollout:
     """A sample that nobody was asked."""
     return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0)
+
+
+def apart(rollout: Rollout) -> list[Rollout]:
+    """A rollout for each label of its target, where that may hold several."""
+    return [replace(rollout, target=label) for label in sorted(label_set(rollout.target))]
 
 
 def no_skill(contest: Contest) -> Contender:

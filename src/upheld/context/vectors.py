@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from upheld.llm import Embedder
-
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """From n texts to (n, d) unit rows."""
+
+
+class Embeds(Protocol):
+    """What `Vectors` asks; every `upheld.llm.Embedder` is one."""
+
+    @property
+    def id(self) -> str: ...
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]: ...
 
 
 class Vectors:
@@ -30,7 +36,7 @@ class Vectors:
     (3, 384)
     """
 
-    def __init__(self, embedder: Embedder, known: tuple[Sequence[str], NDArray[np.float32]] | None = None) -> None:
+    def __init__(self, embedder: Embeds, known: tuple[Sequence[str], NDArray[np.float32]] | None = None) -> None:
         self.embedder = embedder
         self.id = embedder.id
         texts, rows = known or ((), np.empty((0, 0), dtype=np.float32))

@@ -27,7 +27,7 @@ from upheld.context.rivals import Contest
 from upheld.context.rollouts import RolloutCache, evaluate, figure
 from upheld.context.skill import Genes
 from upheld.context.task import Sample, Task
-from upheld.context.vectors import Vectors
+from upheld.context.vectors import Embed, Vectors
 
 DOMAINS = ("apidocs", *GENERATORS)
 POOL_SEED = 2601
@@ -170,10 +170,20 @@ class Run:
         return [known[entry.iteration] for entry in self.incumbents()]
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """TF-IDF weights as an embedder."""
+
+    id: str
+    embed: Embed
+
+
 def line_reader(name: str, task: Task, train: Sequence[Sample], embed: Vectors) -> LineReader:
     """A reader by name, tuned on training samples; `task` holds every label."""
     questions = [one.question for one in train]
     reader = embedding_reader(task, embed) if name == "embedding" else tfidf_reader(task, questions)
+    if name == "tfidf":
+        reader.embed = Vectors(Weighed(reader.id, reader.embed))  # each text once, as for embeddings
     reader.tune(train)
     return reader
 

@@ -22,7 +22,9 @@ from upheld.context.task import Sample, Task
 from upheld.context.vectors import Vectors
 
 BATCH = 20
-META_EVERY = 5
+META_EVERY = 2
+"""Batches a window. With the default of 5 a stream of 10 batches is over when the first challenger is judged: the meta level would never
+act on an item that is scored."""
 STREAMED = 2 / 3
 """Of a pool: 200 of 300 texts; the reader's delta for several labels is set on those that are left."""
 PLAYBOOKS = tuple(f"ACE, {source} rollouts" for source in SOURCES)
