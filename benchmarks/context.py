@@ -1,8 +1,9 @@
-"""Speed and memory of contexts and their readers, in one run; no model is needed.
+"""Speed and memory of contexts and their readers, and what a search costs beside ACE and GEPA, in one run; no model is needed.
 
 python benchmarks/context.py [--lines 50000]
 
-Vectors are random: what is measured is assembly, reading, and the search over skills. Processor time on one thread.
+Vectors are random where assembly, reading and the search over skills are measured; the race is on the invented domain `triage`, read by
+TF-IDF. Processor time on one thread.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import argparse
 import tempfile
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +26,24 @@ from upheld.context import (
     Entry,
     Genes,
     History,
+    Loop,
+    ProgramBaseAgent,
     ProgramMetaAgent,
     RolloutCache,
     Sample,
+    Settings,
     Skill,
     Task,
+    Vectors,
     embedding_reader,
     evaluate,
+    tfidf_reader,
 )
 from upheld.context import Line as StoreLine
+from upheld.context.claims.setting import Weighed
+from upheld.context.data import generate
+from upheld.context.gepa_rival import gepa
+from upheld.context.rivals import Contender, Contest, ace
 from upheld.context.skill import VALUES
 
 WIDTH = 384
@@ -114,12 +125,46 @@ def crossover() -> Iterator[Line]:
     yield Line("a crossover after 100 iterations", f"{taken:.1f} ms", "below 50 ms", taken < 50)
 
 
+def kept(found: list[Contender], work: Callable[[], Contender]) -> None:
+    found.append(work())
+
+
+def race(folder: Path) -> Iterator[Line]:
+    """The whole of a search and of two rivals with their knobs tuned, by the same reader: seconds, rollouts, figure on the test set."""
+    home, budget, iterations = generate("triage", 300, seed=0), 1500, 6
+    train, val, test = home.split(0, 160, 60, 80)
+    task = replace(home.task, samples=train)
+    reader = tfidf_reader(home.task, [one.question for one in train])
+    embed = reader.embed = Vectors(Weighed(reader.id, reader.embed))  # each text once
+    contest = Contest(task, val, reader, embed, budget, folder / "rivals", 1 + iterations)
+
+    def ours() -> Contender:
+        settings = Settings(iterations, len(train), budget=budget)
+        loop = Loop(
+            task, val, reader, ProgramMetaAgent(budget=budget), ProgramBaseAgent(embed), embed, settings, folder / "mce", RolloutCache()
+        )  # fmt: skip
+        history = loop.run()
+        best = history.incumbent
+        return Contender("MCE", loop.function(best), history[-1].rollouts, "", best.val)
+
+    spent: dict[str, tuple[float, int]] = {}
+    for name, work in (("MCE", ours), ("ACE", lambda: ace(contest)), ("GEPA", lambda: gepa(contest))):
+        found: list[Contender] = []
+        taken = seconds(partial(kept, found, work))
+        spent[name] = taken, found[0].rollouts
+        right = np.mean([one.score for one in evaluate(task, test, found[0].context, reader, RolloutCache())])
+        yield Line(f"triage, {name}", f"{taken:.1f} s, {found[0].rollouts:,} rollouts, {right:.3f}")
+    for name in ("ACE", "GEPA"):
+        ratios = [theirs / mine for theirs, mine in zip(spent[name], spent["MCE"], strict=True)]
+        yield Line(f"{name} over MCE", f"{ratios[0]:.2f} x seconds, {ratios[1]:.2f} x rollouts")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=50_000)
     chosen = parser.parse_args()
     with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
-        for part in (rollouts(Path(folder)), memory(Path(folder), chosen.lines), crossover()):
+        for part in (rollouts(Path(folder)), memory(Path(folder), chosen.lines), crossover(), race(Path(folder))):
             for line in part:
                 print(line, flush=True)
 
