@@ -84,7 +84,7 @@ def by_tokens(frame: pd.DataFrame) -> Figure:
     drawn, axes = figure(4.8, 3.6)
     scores, tokens = _measured(frame, "score"), _measured(frame, "tokens")
     for name, (colour, mark) in LOOKS.items():
-        for length in sorted(set(scores["length"].astype(str)), reverse=True):
+        for length in sorted(set(scores["length"].astype(str))):
             of = [
                 table[(table["method"] == name) & (table["length"].astype(str) == length)] for table in (tokens, scores)
             ]
@@ -152,16 +152,19 @@ def stream(frame: pd.DataFrame, length: str) -> Figure:
     """Mean figure so far over the stream, averaged over domains and seeds."""
     rows = _measured(frame, "score of a batch", length=length)
     drawn, axes = figure()
-    for name in (OURS, "ACE, all rollouts", "ACE, wrong rollouts", "knn few-shot"):
+    for name in ("ACE, all rollouts", "ACE, wrong rollouts", "knn few-shot", OURS):
         of = rows[rows["method"] == name]
         means = of.assign(item=of["item"].astype(int)).groupby("item")["value"].mean()
         so_far = means.expanding().mean()
         colour, mark = LOOKS[name]
-        axes.plot(so_far.index, so_far, f"{mark}-", color=colour, markersize=4, label=name)
+        ring = (
+            {"markersize": 7, "markerfacecolor": "none"} if name == OURS else {"markersize": 4}
+        )  # others show through it
+        axes.plot(so_far.index, so_far, f"{mark}-", color=colour, linewidth=1, label=name, **ring)
     base = _measured(frame, "score", length=length)
     bare = base[base["method"] == "base"]["value"].mean()
     axes.axhline(bare, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set(xlabel="batches of 20 answered, each before it is learned from", ylabel="figure so far, mean over domains")
+    axes.set(xlabel="batches of 20 answered, each before it is learned from", ylabel="mean figure so far")
     _title(axes, "dashed: the bare model")
     legend_above(drawn, axes)
     return drawn
