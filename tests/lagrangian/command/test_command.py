@@ -479,6 +479,39 @@ def test_a_block_without_a_bound_names_its_variable(tmp_path, lagrangian):
     assert "lacks an upper bound; bound it in the model" in said
 
 
+TWO_BLOCKS = """\
+Minimize
+ obj: x + y {cost}
+Subject To
+ link: x + y >= 1
+ b1: x + w >= {need}
+ b2: y + z >= 1
+Bounds
+ x <= 1
+ w <= 1
+ y <= 1
+End
+"""
+
+
+@pytest.mark.parametrize(
+    ("cost", "need", "message"),
+    [
+        ("- z", 1, "is unbounded at these multipliers: variable z lacks an upper bound"),
+        ("+ z", 5, "(variables x, w) has no feasible point; its own rows and bounds contradict each other"),
+    ],
+    ids=["unbounded", "infeasible"],
+)
+@pytest.mark.parametrize("wrong", ["past.lp", "today.lp"])
+def test_a_block_that_leaves_the_whole_without_an_optimum_is_named(tmp_path, lagrangian, cost, need, message, wrong):
+    for name in ("past.lp", "today.lp"):
+        text = TWO_BLOCKS.format(cost=cost, need=need) if name == wrong else TWO_BLOCKS.format(cost="+ z", need=1)
+        (tmp_path / name).write_text(text)
+    said = refused(lagrangian("--train", "past.lp", "--test", "today.lp", "--coupling", "link"))
+    assert said.startswith(f"{wrong}: ")
+    assert message in said
+
+
 def test_a_model_without_an_end_of_its_rows_is_refused(tmp_path, lagrangian):
     """Nothing bounds ZTHREE: there is no B, and at most multipliers no bound either."""
     for name in ("past.mps", "today.mps"):

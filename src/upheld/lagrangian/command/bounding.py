@@ -12,7 +12,7 @@ from upheld.lagrangian.ascent import Budget, DualResult, box_of
 from upheld.lagrangian.branch_and_bound import Solution, solve
 from upheld.lagrangian.command.learning import Learned
 from upheld.lagrangian.command.options import Options
-from upheld.lagrangian.command.reading import Read, named
+from upheld.lagrangian.command.reading import Read, explained, named
 from upheld.lagrangian.dual import maximise_dual
 from upheld.lagrangian.rivals import SolverBound, highs_root
 
@@ -76,7 +76,8 @@ def bounded(read: Read, found: Learned, options: Options, told: Callable[[], Non
     P = read.P
     with named(read.path):
         begin = time.perf_counter()
-        lp, dual = P.lp_relaxation()
+        with explained(P):
+            lp, dual = P.lp_relaxation()
         lp_seconds = time.perf_counter() - begin
         begin = time.perf_counter()
         pi = found.predict(P)

@@ -13,7 +13,7 @@ import numpy as np
 from upheld.lagrangian.ascent import box_of
 from upheld.lagrangian.bounds import sample_size
 from upheld.lagrangian.command.options import CONTEXTUAL_ENDING, Options
-from upheld.lagrangian.command.reading import Read, named
+from upheld.lagrangian.command.reading import Read, explained, named
 from upheld.lagrangian.contextual import EPOCHS, ContextualMultipliers
 from upheld.lagrangian.drift import DriftAlarm
 from upheld.lagrangian.graph import graph_of
@@ -86,7 +86,7 @@ def learned(past: Sequence[Read], options: Options, told: Callable[[int], None])
     begin = time.perf_counter()
     graphs = []
     for done, read in enumerate(past, 1):
-        with named(read.path):
+        with named(read.path), explained(read.P):
             graphs.append(graph_of(read.P))
         told(done)
     duals = np.array([graph.lp_dual for graph in graphs])

@@ -136,6 +136,16 @@ class Reader:
         return read
 
 
+@contextmanager
+def explained(P: CoupledMILP) -> Iterator[None]:
+    """Where the LP relaxation has no optimum because of one block, that block is named, and the variable that lacks a bound."""
+    try:
+        yield
+    except ValueError:
+        P.oracle(np.zeros(P.n_rows))  # a block that is infeasible or unbounded says so itself
+        raise
+
+
 def _check_same(first: Read, P: CoupledMILP) -> None:
     """The coupling rows are those of the first instance, and so is the sense."""
     if P.row_names != first.P.row_names:
