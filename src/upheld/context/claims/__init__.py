@@ -422,7 +422,7 @@ CLAIMS = [
             per=("length",),
         ),
         ours=True,
-        note=FAIR,
+        note=f"{FAIR} Since a first quick run the rival `labels` describes each label of several, which moved it on charges.",
     ),
     Claim(
         "context.lengths",
