@@ -6,8 +6,8 @@ kernel features. It answers with the effect and the bytes it holds. To add one, 
 Online weighting and matching (`onlinecml`), online doubly robust estimation on our features (`sklearn`), a reservoir, a tumbling window
 and exact moments under the balancing of `StreamingBalancer`, the difference in means; and, for the price of forgetting, batch estimators
 that keep every row (`causallib`). Their hyper-parameters, `TUNED`, come from one random search (`scripts/tune_effects.py`): 20 draws for
-each rival by its root mean squared error on streams whose seeds no claim uses. Our own defaults were not searched, nor is online matching,
-which has its package's: at milliseconds a row its search takes hours.
+each rival by its root mean squared error on streams whose seeds no claim uses. Our own defaults were not searched. Online matching, judged
+by no rule, has the values of its own package.
 """
 
 from __future__ import annotations
