@@ -26,18 +26,39 @@ def show(found: dict[str, Any]) -> None:
 
 
 def learned(found: dict[str, Any], console: Console) -> None:
-    table = Table("iteration", "skill", "train", "validation", "tokens", "rollouts", "accepted")
+    table = Table(
+        "iteration",
+        "train",
+        "validation",
+        "tokens",
+        "rollouts",
+        "accepted",
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+    )
     for row in found["iterations"]:
         table.add_row(
-            str(row["iteration"]), Text(row["skill"]), shown(row["train"]), shown(row["val"]), f"{row['tokens']:.0f}", str(row["rollouts"]),
+            str(row["iteration"]), shown(row["train"]), shown(row["val"]), f"{row['tokens']:.0f}", str(row["rollouts"]),
             "yes" if row["accepted"] else "",
         )  # fmt: skip
     console.print(table)
-    for row in found["iterations"]:
+    for row in found["iterations"]:  # a paragraph each, which a column would tear to shreds
+        console.print(Text(f"{row['iteration']}  {row['skill']}"))
         for problem in row["failed"]:
             console.print(f"iteration {row['iteration']}: {problem}", markup=False)
     if found["rivals"]:
-        others = Table("beside it", "knob", "validation", "test", "tokens", "rollouts")
+        others = Table(
+            "beside it",
+            "knob",
+            "validation",
+            "test",
+            "tokens",
+            "rollouts",
+            box=None,
+            padding=(0, 2, 0, 0),
+            header_style="bold",
+        )
         for name, row in found["rivals"].items():
             others.add_row(
                 name, row["knob"], shown(row["val"]), shown(row["test"]), f"{row['tokens']:.0f}", str(row["rollouts"])
