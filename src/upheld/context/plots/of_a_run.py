@@ -42,9 +42,17 @@ def accuracy_by_tokens(history: History, metric: str, rivals: Mapping[str, tuple
     axes.plot([one.tokens for one in history], [one.val for one in history], "o", color=QUIET, label="iterations")
     front = pareto(history)
     axes.plot([one.tokens for one in front], [one.val for one in front], "-o", color=GREEN, label="front")
+    together: dict[tuple[float, float], list[str]] = {}  # rivals of one place share a name
     for name, (tokens, value) in rivals.items():
-        axes.plot(tokens, value, "s", color=RED)
-        axes.annotate(name, (tokens, value), textcoords="offset points", xytext=(4, 4), fontsize=8)
+        together.setdefault((round(tokens), round(value, 3)), []).append(name)
+    middle = max((tokens for tokens, _ in rivals.values()), default=0) / 2
+    for place, names in together.items():
+        right = place[0] > middle  # a name at the right edge is written to the left
+        axes.plot(*place, "s", color=RED)
+        axes.annotate(
+            ", ".join(names), place, textcoords="offset points", xytext=(-6 if right else 6, 4), fontsize=8,
+            ha="right" if right else "left",
+        )  # fmt: skip
     axes.set_xlabel("context tokens a query")
     axes.set_ylabel(f"validation {metric}")
     legend_above(drawn, axes)
