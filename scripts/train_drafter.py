@@ -3,7 +3,7 @@
     python scripts/train_drafter.py OUT --minutes 60                          the embedded SmolLM2, built-in prompts
     python scripts/train_drafter.py OUT --model FOLDER --prompts mine.jsonl --minutes 60
 
-Stopped at any moment it goes on where it was when it is called again.
+Stopped at any moment it goes on where it was when it is called again. Called again after its end it gathers more answers and trains on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 from upheld.llm.loading import device_for, load_network, load_tokenizer
 from upheld.llm.model_files import local, smollm2
 from upheld.speculative.data import built_in, read_prompts, training_set
-from upheld.speculative.making import fast_format, make_drafter, minutes_given
+from upheld.speculative.making import GENERATING, fast_format, make_drafter, minutes_given
 from upheld.speculative.responses import Progress
 from upheld.speculative.training import TrainReport
 
@@ -40,6 +40,8 @@ def main() -> None:
     parser.add_argument("--prompts", type=Path, help="text lines or JSON lines; by default the built-in ones")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--device")
+    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.0, 1.0], help="at which the target answers")
+    parser.add_argument("--generating", type=float, default=GENERATING, help="part of the time for the answers")
     parser.add_argument("--anchors", type=int, default=16)
     parser.add_argument(
         "--gamma", type=float, default=1.0, help="decay of the loss weights; the published 4 suits long trainings"
@@ -68,6 +70,8 @@ def main() -> None:
         gamma=given.gamma,
         short_block=given.short_block or None,
         epochs=given.epochs,
+        temperatures=given.temperatures,
+        generating=given.generating,
         batch=16 if large else 2,
         rows=512 if large else 96,
         autocast=dtype if dtype != torch.float32 else None,

@@ -37,11 +37,14 @@ def test_at_least_600_prompts_all_different_in_three_families():
         assert {prompt.family for prompt in built_in(part)} == set(FAMILIES)
 
 
-def test_training_set_begins_as_varied_as_it_goes_on():
-    beginning = training_set()[:300]
-    assert {prompt.family for prompt in beginning} == set(FAMILIES)
-    assert topics_of(beginning) == set(TOPICS["train"])
-    assert training_set() == training_set()
+def test_training_set_begins_with_single_topics_and_each_part_is_varied_from_its_start():
+    asked = training_set()
+    assert {prompt.text for prompt in asked[:630]} == {prompt.text for prompt in built_in("train")}
+    for start in (0, 630):
+        beginning = asked[start : start + 300]
+        assert {prompt.family for prompt in beginning} == set(FAMILIES)
+        assert topics_of(beginning) == set(TOPICS["train"])
+    assert training_set() == asked
 
 
 def test_a_text_file_is_a_prompt_a_line(tmp_path):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 
 import pytest
 import torch
@@ -65,6 +66,40 @@ def test_short_blocks_come_first_and_both_stages_are_told(tmp_path):
     assert DFlashDrafter.from_pretrained(made.path).config.block_size == 4
     with_short = json.loads((made.path / "provenance.json").read_text())
     assert len(with_short["held_out_position_accuracy"]) == 3
+
+
+def test_called_again_with_more_answers_it_trains_the_earlier_drafter_further(tmp_path, monkeypatch):
+    prompts = beginnings(12, seed=8, length=20)
+    options = {"epochs": 1, "anchors": 4, "batch": 4, "max_new_tokens": 16, "temperatures": (0.0,), "short_block": 2}
+    folder = tmp_path / "drafters"
+    tokenizer = ByteTokenizer()
+    first = make_drafter(byteworld(), tokenizer, prompts, folder, minutes=5, **options, **SHAPE)
+    assert first.provenance["responses"] == 12
+    # As if the first call's time had been over after eight answers.
+    described = json.loads((first.path / "provenance.json").read_text()) | {"responses": 8}
+    (first.path / "provenance.json").write_text(json.dumps(described))
+
+    begun_with = []
+    step = DrafterTrainer._step
+    monkeypatch.setattr(
+        DrafterTrainer,
+        "_step",
+        lambda self, *rest: (begun_with.append(self.module.fc.weight.detach().clone()), step(self, *rest))[1],
+    )
+    for old in folder.glob("training-12-*"):
+        shutil.rmtree(old)
+    second = make_drafter(byteworld(), tokenizer, prompts, folder, minutes=5, **options, **SHAPE)
+    kept = DFlashDrafter.from_pretrained(folder / "drafter-8")
+    torch.testing.assert_close(begun_with[0], kept.fc.weight.float())
+    # Short blocks were for the beginning: the second call adds one stage.
+    assert [stage["block_size"] for stage in second.provenance["stages"]] == [2, 4, 4]
+    assert second.provenance["steps"] == first.provenance["steps"] + len(begun_with)
+
+    again = make_drafter(byteworld(), tokenizer, prompts, folder, minutes=5, **options, **SHAPE)
+    assert again.provenance["sha256"]["model.safetensors"] == second.provenance["sha256"]["model.safetensors"]
+
+    with pytest.raises(ValueError, match="has block_size 4, not 3; ask for the same"):
+        make_drafter(byteworld(), tokenizer, prompts, folder, minutes=5, **options, **SHAPE | {"block_size": 3})
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])

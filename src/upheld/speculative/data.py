@@ -139,15 +139,20 @@ def built_in(part: Part) -> list[Prompt]:
 
 
 def training_set() -> list[Prompt]:
-    """The built-in training prompts and those about two training topics at once, in a mixed order that is always the same.
+    """The built-in training prompts, then those about two training topics at once, each in a mixed order that is always the same.
 
-    Any beginning of it is about as varied as the whole, so that a set of responses may be cut off anywhere.
+    Requests about one thing are what most people write, so they come first. Any beginning of either is about as varied as the whole: a set
+    of responses may be cut off anywhere.
     """
-    found = built_in("train")
-    for a, b in combinations(TOPICS["train"], 2):
-        for family in FAMILIES:
-            found += [_asked(form, family, a, b) for form in PAIR_FORMS[family]]
-    return sorted(found, key=lambda prompt: _digest(prompt.text))
+    pairs = [
+        _asked(form, family, a, b)
+        for a, b in combinations(TOPICS["train"], 2)
+        for family in FAMILIES
+        for form in PAIR_FORMS[family]
+    ]
+    return [
+        prompt for part in (built_in("train"), pairs) for prompt in sorted(part, key=lambda each: _digest(each.text))
+    ]
 
 
 def read_prompts(path: Path, *, chat: bool) -> list[Prompt]:

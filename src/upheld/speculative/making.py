@@ -58,6 +58,8 @@ def make_drafter(
     batch: int = 2,
     gamma: float | None = None,
     short_block: int | None = None,
+    temperatures: Sequence[float] = (0.0, 1.0),
+    generating: float = GENERATING,
     rows: int = 64,
     max_new_tokens: int = 128,
     autocast: torch.dtype | None = None,
@@ -68,13 +70,16 @@ def make_drafter(
 ) -> Made:
     """Let the target answer, train on what it said, write ``folder/drafter`` with a ``provenance.json``.
 
-    Called again with the same folder it goes on where it was stopped.
+    Called again with the same folder it goes on where it was stopped. Called again after it had ended, it lets the target answer more
+    prompts, and trains the drafter that lies there further on all answers.
 
     Parameters
     ----------
     target, tokenizer : on the device that is to do the work
     prompts : to train on; the target's own answers are the data
-    minutes : of the whole; half of them for the answers at most
+    minutes : of the whole
+    generating : the part of them that goes into answers at most
+    temperatures : at which the target answers each prompt: those at which it will be used
     held_out : prompts to judge by; None parts a tenth of the groups off
     epochs, anchors, lr, batch, gamma : as of `DrafterTrainer`. On a processor steps are what is scarce: with equal processor time few
         anchors a step learn more than many, and gamma = 1, which weighs the first drafts most, more than the published 4
@@ -88,24 +93,30 @@ def make_drafter(
     ValueError
         If the time is not enough for two groups of answers, or the folder is of another recipe.
     """
-    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "rows": rows, "seed": seed, "told": told}
+    options: dict[str, Any] = {
+        "temperatures": temperatures, "max_new_tokens": max_new_tokens, "rows": rows, "seed": seed, "told": told
+    }  # fmt: skip
     judged: list[Response] | None = None
     if held_out is not None:
         regenerate(target, tokenizer, held_out, folder / "held-out", **options)
         judged = load_responses(folder / "held-out")
-    share = GENERATING * minutes
+    share = generating * minutes
     regenerate(
         target, tokenizer, prompts, folder / "responses", minutes=share, part_seconds=min(60.0, 10 * share), **options
     )
     responses = load_responses(folder / "responses")
     drafter = DFlashDrafter.from_target(target, seed=seed, **shape)
+    base = _base(folder, len(responses))
+    if base is not None:
+        drafter = _taken_up(base, drafter)
     drafter.to(dtype=torch.float32)  # type: ignore[call-arg]
     whole = drafter.config.block_size
     stages = [(whole, 1.0)]
-    if short_block is not None and short_block < whole:
+    if base is None and short_block is not None and short_block < whole:
         stages = [(short_block, SHORT_SHARE), (whole, 1 - SHORT_SHARE)]
     features: Literal["cached"] | Features = "cached"
     reports: list[TrainReport] = []
+    told_of = [] if base is None else _described(base)["stages"]
     for block, part in stages:
         drafter.config.block_size = block
         trainer = DrafterTrainer(
@@ -115,7 +126,58 @@ def make_drafter(
         )  # fmt: skip
         features = trainer.features
         reports.append(trainer.fit())
-    return export(drafter, target, responses, together(reports), folder / "drafter", command=command, seed=seed)
+        told_of.append(_stage(trainer, reports[-1]))
+    return export(
+        drafter, target, responses, together(reports), folder / "drafter", command=command, seed=seed, stages=told_of
+    )
+
+
+def _base(folder: Path, responses: int) -> Path | None:
+    """The drafter that an earlier call made of fewer answers. It is kept beside, since the one to come takes its name."""
+    made = folder / "drafter"
+    if made.is_dir() and (of := _described(made)["responses"]) < responses:
+        kept = folder / f"drafter-{of}"
+        if not kept.exists():
+            beside = folder / f".{kept.name}.new"
+            shutil.rmtree(beside, ignore_errors=True)
+            shutil.copytree(made, beside)
+            beside.rename(kept)
+    numbers = [int(path.name.removeprefix("drafter-")) for path in folder.glob("drafter-*")]
+    fewer = [number for number in numbers if number < responses]
+    return folder / f"drafter-{max(fewer)}" if fewer else None
+
+
+def _taken_up(base: Path, asked: DFlashDrafter) -> DFlashDrafter:
+    """
+    Raises
+    ------
+    ValueError
+        If the drafter that lies there has another shape than the one asked for.
+    """
+    found = DFlashDrafter.from_pretrained(base)
+    for name in ("block_size", "num_hidden_layers", "target_layer_ids", "injection"):
+        there, wanted = getattr(found.config, name), getattr(asked.config, name)
+        if there != wanted:
+            raise ValueError(
+                f"the drafter in {base} has {name} {there}, not {wanted}; ask for the same, or take another folder"
+            )
+    return found
+
+
+def _described(made: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made / "provenance.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _stage(trainer: DrafterTrainer, report: TrainReport) -> dict[str, Any]:
+    return {
+        "block_size": trainer.drafter.block_size,
+        "anchors": trainer.anchors,
+        "responses": len(trainer.training),
+        "steps": report.steps,
+        "gradient_tokens": report.gradient_tokens,
+        "cpu_seconds": round(report.seconds),
+    }
 
 
 def together(stages: Sequence[TrainReport]) -> TrainReport:
@@ -141,6 +203,7 @@ def export(
     *,
     command: str,
     seed: int,
+    stages: Sequence[dict[str, Any]],
 ) -> Made:
     """Write a trained drafter in float16, whole or not at all, with what it was made from."""
     beside = path.with_name(f".{path.name}.new")
@@ -154,9 +217,10 @@ def export(
         "responses": len(responses),
         "response_tokens": sum(len(response.tokens) - response.prompt_tokens for response in responses),
         "responses_sha256": _digest(responses),
-        "steps": report.steps,
-        "gradient_tokens": report.gradient_tokens,
-        "training_cpu_seconds": round(report.seconds),
+        "steps": sum(stage["steps"] for stage in stages),
+        "gradient_tokens": sum(stage["gradient_tokens"] for stage in stages),
+        "training_cpu_seconds": sum(stage["cpu_seconds"] for stage in stages),
+        "stages": list(stages),
         "stopped": report.stopped,
         "held_out_loss": round(report.evaluations[-1].loss, 4),
         "held_out_accepted_length": round(report.accepted_length, 4),
