@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from upheld.lagrangian.blocks import Blocks
 from upheld.lagrangian.highs import Sparse, linear_program, quiet, solver
+from upheld.lagrangian.mps import check_numbers
 from upheld.lagrangian.oracles import FREE, DualEval, Instance
 
 if TYPE_CHECKING:
@@ -137,12 +138,15 @@ class CoupledMILP(Instance):
         Raises
         ------
         ValueError
-            If HiGHS cannot read the file, or as in `from_highs`.
+            If HiGHS cannot read the file, if an MPS file holds a word where a number must stand, or a NaN (the line is told), or
+            as in `from_highs`.
         """
         import highspy
 
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no file {path}")
+        if str(path).endswith((".mps", ".mps.gz")):
+            check_numbers(path)
         h = quiet()
         if h.readModel(str(path)) == highspy.HighsStatus.kError:
             raise ValueError(

@@ -457,9 +457,16 @@ def _changed(days: Path, edit) -> None:
             "today.mps: the coupling row assign_2 is of another kind",
         ),
         (lambda t: re.sub(r"(RHS_V\s+assign_1\s+)1", r"\g<1>9", t), "today.mps: the LP relaxation has no optimum"),
-        (lambda t: re.sub(r"(\s+Obj\s+)\S+", r"\1nan", t, count=1), "today.mps"),
+        (
+            lambda t: re.sub(r"(x_1_1\s+Obj\s+)\S+", r"\1nan", t),
+            "section COLUMNS: 'nan' for x_1_1 in row Obj is not finite; write a number there",
+        ),
+        (
+            lambda t: re.sub(r"(RHS_V\s+assign_1\s+)1", r"\g<1>1,5", t),
+            "section RHS: '1,5' for row assign_1 is no number; write a number there, as 1.5 or 2e3",
+        ),
     ],
-    ids=["other rows", "another kind", "infeasible", "not a number"],
+    ids=["other rows", "another kind", "infeasible", "not a number", "a comma"],
 )
 def test_a_new_instance_that_does_not_fit_is_named(days, lagrangian, edit, message):
     _changed(days, edit)
