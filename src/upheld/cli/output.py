@@ -33,6 +33,9 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+MOST_SIGNS = 1000  # of a sentence
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """A file to write in place of `path`, which is replaced when all went well and untouched otherwise.
@@ -69,6 +72,12 @@ def filled(path: Path) -> Iterator[Path]:
 
 
 def complain(sentence: str) -> None:
-    """One sentence on standard error, as it is: a file name is no markup, and commands no terminal."""
-    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in " ".join(sentence.split()))
+    """One sentence on standard error, as it is: a file name is no markup, and commands no terminal.
+
+    A cell of a broken file that it quotes may be the whole file: of a sentence beyond all measure the middle is left out.
+    """
+    words = " ".join(sentence.split())
+    if len(words) > MOST_SIGNS:
+        words = f"{words[: MOST_SIGNS // 2]} ... {words[-MOST_SIGNS // 2 :]}"
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in words)
     sys.stderr.write(f"upheld: {shown}\n")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -31,7 +32,7 @@ def check_numbers(path: str | Path) -> None:
     try:
         with opened(path, "rt", encoding="utf-8", errors="replace") as file:
             _check(path, file)
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no whole .gz file: {error}") from None
 
 
@@ -39,7 +40,7 @@ def _check(path: Path, lines: TextIO) -> None:
     section = ""
     for number, line in enumerate(lines, 1):
         if line[0] not in " \t\r\n*":
-            section = line.split()[0].upper()
+            section = (line.split() or [""])[0].upper()
             continue
         if section not in SECTIONS or line[0] == "*":
             continue

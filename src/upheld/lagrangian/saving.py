@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def _ending(path: Path) -> None:
 def _from_json(path: Path) -> dict[str, float]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # also what is no UTF-8
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8, or lists in lists without end
         raise ValueError(f"{path} is no JSON file: {error}") from None
     if not isinstance(found, dict) or not found:
         raise ValueError(f'{path} must hold an object of row names and numbers, such as {{"demand_1": 21.5}}')
@@ -121,7 +122,7 @@ def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return [str(name) for name in arrays["rows"]], np.asarray(arrays["multipliers"], dtype=float)
-    except (ValueError, KeyError, AttributeError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is no archive with the arrays rows and multipliers: {error}") from None
 
 

@@ -57,25 +57,38 @@ def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
     Raises
     ------
     ValueError
-        If the folder holds neither.
+        If the folder holds neither, or is damaged.
     """
     folder = Path(folder).expanduser()
-    config = folder / "config.json"
-    if not config.is_file():
+    if not (folder / "config.json").is_file():
         raise ValueError(f"{folder} holds no config.json; give the folder of a trained drafter")
-    described = json.loads(config.read_text(encoding="utf-8"))
-    if "dflash_config" in described:
-        drafter = load_published(folder)
-    elif described.get("model_type") != DFlashConfig.model_type:
+    try:
+        drafter = _drafter(folder)
+        drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]
+    except ValueError:
+        raise
+    except Exception as error:  # damaged files fail in as many ways as there are
+        what = str(error).partition("\n")[0] or type(error).__name__
         raise ValueError(
-            f"{folder} holds a model of the kind {described.get('model_type')!r}, no drafter; give the folder of a trained drafter"
-        )
-    else:
-        drafter = DFlashDrafter.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-    drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]
+            f"the drafter in {folder} cannot be loaded ({what}); copy it again, or train it anew"
+        ) from error
     drafter.eval()  # type: ignore[no-untyped-call]
     drafter.requires_grad_(False)
     return drafter
+
+
+def _drafter(folder: Path) -> DFlashDrafter:
+    """In either format, in single precision."""
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if not isinstance(described, dict):
+        raise ValueError(f"the config.json in {folder} is no object; give the folder of a trained drafter")
+    if "dflash_config" in described:
+        return load_published(folder)
+    if described.get("model_type") != DFlashConfig.model_type:
+        raise ValueError(
+            f"{folder} holds a model of the kind {described.get('model_type')!r}, no drafter; give the folder of a trained drafter"
+        )
+    return DFlashDrafter.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
 
 
 def shipped_drafter(target: PreTrainedModel) -> DFlashDrafter:

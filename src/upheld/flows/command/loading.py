@@ -101,10 +101,11 @@ def _script(source: Any) -> nn.Module:
 
 def _is_torchscript(path: Path) -> bool:
     """A zip archive with code in it; weights alone have none."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any("/code/" in name for name in archive.namelist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):  # none, or a damaged one
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any("/code/" in name for name in archive.namelist())
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:
