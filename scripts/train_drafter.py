@@ -46,6 +46,9 @@ def main() -> None:
     parser.add_argument(
         "--gamma", type=float, default=1.0, help="decay of the loss weights; the published 4 suits long trainings"
     )
+    parser.add_argument(
+        "--loss", choices=("ce", "kl"), default="kl", help="from the target's tokens, or from its whole law"
+    )
     parser.add_argument("--short-block", type=int, default=4, help="tokens of the blocks trained on first; 0 for none")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--threads", type=int, default=0)
@@ -68,6 +71,7 @@ def main() -> None:
         held_out=None if given.prompts else built_in("validation"),
         anchors=given.anchors,
         gamma=given.gamma,
+        loss=given.loss,
         short_block=given.short_block or None,
         epochs=given.epochs,
         temperatures=given.temperatures,

@@ -188,6 +188,26 @@ def test_learning_lowers_the_held_out_loss(tiny, loss, weighting):
     assert len(report.position_accuracy) == 3
 
 
+def test_the_law_learned_from_is_the_targets_own_at_the_place_before(tiny, monkeypatch):
+    made = trainer(tiny, drafter_of(tiny), responses(4), loss="kl")
+    made._read_head()
+    seen = []
+    scored = DrafterTrainer._scored
+    monkeypatch.setattr(
+        DrafterTrainer,
+        "_scored",
+        lambda self, states, rows, laws: (seen.append(laws), scored(self, states, rows, laws))[1],
+    )
+    _, _, blocks = made.loss_of([0, 2], np.random.default_rng(0))
+    with torch.no_grad():
+        laws = tiny(input_ids=blocks.ids).logits.softmax(dim=-1)
+    expected = [
+        laws[row, blocks.anchors[row, block] + k]
+        for row, block, k in blocks.valid.nonzero().tolist()
+    ]  # fmt: skip
+    torch.testing.assert_close(seen[0], torch.stack(expected)[:, made.ids].float(), atol=1e-6, rtol=1e-4)
+
+
 def test_only_the_drafter_learns(tiny):
     before = [p.clone() for p in tiny.parameters()]
     trainer(tiny, drafter_of(tiny), responses(6), epochs=1).fit()

@@ -25,7 +25,7 @@ from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.features import Features
 from upheld.speculative.responses import Progress, Response, load_responses, regenerate
 from upheld.speculative.taps import target_digest
-from upheld.speculative.training import DrafterTrainer, TrainReport
+from upheld.speculative.training import DrafterTrainer, Loss, TrainReport
 from upheld.storage import whole_file
 
 SHORT_SHARE = 0.6
@@ -57,6 +57,7 @@ def make_drafter(
     lr: float = 8e-4,
     batch: int = 2,
     gamma: float | None = None,
+    loss: Loss = "ce",
     short_block: int | None = None,
     temperatures: Sequence[float] = (0.0, 1.0),
     generating: float = GENERATING,
@@ -83,6 +84,7 @@ def make_drafter(
     held_out : prompts to judge by; None parts a tenth of the groups off
     epochs, anchors, lr, batch, gamma : as of `DrafterTrainer`. On a processor steps are what is scarce: with equal processor time few
         anchors a step learn more than many, and gamma = 1, which weighs the first drafts most, more than the published 4
+    loss : as of `DrafterTrainer`; "kl" learns the target's whole law at each place, which few answers are not enough to learn by heart
     short_block : train first on blocks of so many tokens, with as many more anchors: most cycles end within the first drafts, and these
         blocks cost less. None: whole blocks throughout
     command : what to note as having made it
@@ -121,7 +123,7 @@ def make_drafter(
         drafter.config.block_size = block
         trainer = DrafterTrainer(
             target, tokenizer, drafter, responses, epochs=max(1, round(part * epochs)), lr=lr, anchors=anchors * whole // block,
-            batch=batch, gamma=gamma, features=features, held_out=judged, folder=folder / f"training-{len(responses)}-{block}",
+            batch=batch, gamma=gamma, loss=loss, features=features, held_out=judged, folder=folder / f"training-{len(responses)}-{block}",
             seconds=60 * part * (minutes - share), seed=seed, autocast=autocast, told=told,
         )  # fmt: skip
         features = trainer.features

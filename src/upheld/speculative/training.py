@@ -25,10 +25,11 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel
 
 from upheld.speculative.blocks import Blocks, block_states, draw_anchors, loss_weights
-from upheld.speculative.drafter import DFlashDrafter, embedding_of, head_of
+from upheld.speculative.drafter import DFlashDrafter, embedding_of, final_norm, head_of
 from upheld.speculative.features import CachedFeatures, Features, OnlineFeatures
 from upheld.speculative.heads import Head
 from upheld.speculative.responses import Response
+from upheld.speculative.taps import decoder_layers
 from upheld.storage import whole_file
 
 Loss = Literal["ce", "kl"]
@@ -191,7 +192,7 @@ class DrafterTrainer:
     gamma : decay of the loss weights; None takes 7, 5, 4 for blocks of 16, 10, 8; inf weighs all alike
     loss : "ce" on the target's tokens; "kl" to the target's law (forward divergence)
     weighting : "decay", or "dpace": also by how likely the drafter finds the tokens before, to the power 0.5
-    features : "online", or "cached" in `folder`; or those of an earlier trainer of the same responses and taps
+    features : "online", or "cached" in `folder`; or those of an earlier trainer of the same responses, taps and loss
     held_out : responses to judge by; None parts them off the data by group
     anchors_at : "random", or "grid" for the ablation
     batch : responses a step
@@ -273,9 +274,13 @@ class DrafterTrainer:
     def _features(self, asked: str | Features, every: Sequence[Response]) -> Features:
         if not isinstance(asked, str):
             return asked
+        layers = [*self.drafter.taps]
+        if self.loss == "kl":
+            # The target's law is read off its last layer: kept beside the taps, it costs no forward a step.
+            layers.append(len(decoder_layers(self.target)) - 1)
         if asked == "cached" and self.folder is not None:
-            return CachedFeatures(self.folder / "states", self.target, self.drafter.taps, every)
-        return OnlineFeatures(self.target, self.drafter.taps, every)
+            return CachedFeatures(self.folder / "states", self.target, layers, every)
+        return OnlineFeatures(self.target, layers, every)
 
     def fit(self) -> TrainReport:
         """Train until the epochs are done, the time is over, or the held-out accepted length is flat; the best weights are kept."""
@@ -324,11 +329,13 @@ class DrafterTrainer:
         placed = [draw_anchors(r, self.anchors, rng, block_size=size, at=self.anchors_at) for r in responses]
         blocks = Blocks.of(responses, placed, size).to(self.target.device)
         taps = nn.utils.rnn.pad_sequence([rows.to(self.dtype) for rows in self.features.of(numbers)], batch_first=True)
+        width = len(self.drafter.taps) * taps.shape[-1] // (len(self.drafter.taps) + (self.loss == "kl"))
+        taps, last = taps[..., :width], taps[..., width:]
         with torch.autocast(taps.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             states = self.drafter.states(embedding_of(self.target), blocks, taps)
         rows = self.row_of[blocks.labels]
         counted = blocks.valid & (rows >= 0) if self.loss == "ce" else blocks.valid
-        laws = self._target_laws(blocks, counted) if self.loss == "kl" else None
+        laws = self._target_laws(blocks, counted, last) if self.loss == "kl" else None
         # (nats, log-probability of the right token, hit), in chunks: logits of all blocks would not fit
         nats, sure, hit = self._scored(states[counted], rows[counted], laws)
         right = torch.zeros_like(counted).masked_scatter(counted, hit)
@@ -390,14 +397,20 @@ class DrafterTrainer:
         return torch.cat(nats), torch.cat(sure), torch.cat(hit)
 
     @torch.no_grad()
-    def _target_laws(self, blocks: Blocks, counted: Tensor) -> Tensor:
-        """The target's law of the token a + k, read at a + k - 1, over the tokens that the drafter can propose."""
-        states = self.target.base_model(input_ids=blocks.ids, use_cache=False).last_hidden_state
-        at = blocks.anchors[..., None] + torch.arange(blocks.labels.shape[2], device=states.device)
-        rows = at.clamp(max=states.shape[1] - 1).flatten(1)[..., None].expand(-1, -1, states.shape[2])
-        picked = states.gather(1, rows).unflatten(1, at.shape[1:])[counted]
-        found: Tensor = (picked.to(self.dtype) @ self.head.T).float().softmax(dim=-1)
-        return found
+    def _target_laws(self, blocks: Blocks, counted: Tensor, last: Tensor) -> Tensor:
+        """The target's law of the token a + k, read at a + k - 1, over the tokens that the drafter can propose.
+
+        Parameters
+        ----------
+        last : (S, n, D) what the target's last layer gave, before its final norm
+        """
+        at = blocks.anchors[..., None] + torch.arange(blocks.labels.shape[2], device=last.device)
+        rows = at.clamp(max=last.shape[1] - 1).flatten(1)[..., None].expand(-1, -1, last.shape[2])
+        picked = last.gather(1, rows).view(*at.shape, -1)[counted]
+        states = final_norm(self.target)(picked.to(self.target.dtype)).to(self.dtype)
+        with torch.autocast(states.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+            found: Tensor = states @ self.head.T
+        return found.float().softmax(dim=-1)
 
     def _choose_vocabulary(self) -> None:
         module = self.module
