@@ -21,7 +21,7 @@ from typer import TyperException
 from typer.main import get_command
 
 from upheld import catalog
-from upheld.cli import check, data, overview, report, run, show
+from upheld.cli import check, data, doctor, install_skill, mcp, overview, report, run, show, verdicts
 from upheld.cli.output import complain
 
 app = typer.Typer(
@@ -38,8 +38,12 @@ app.command("show")(show.show)
 app.add_typer(run.app, name="run")
 app.command("check")(check.check)
 app.command("data")(data.data)
+app.command("verdicts")(verdicts.verdicts)
 app.command("report")(report.report)
-VERBS = ("show", "run", "check", "data", "report")
+app.command("doctor")(doctor.doctor)
+app.command("mcp")(mcp.mcp)
+app.command("install-skill")(install_skill.install_skill)
+VERBS = ("show", "run", "check", "data", "verdicts", "report", "doctor", "mcp", "install-skill")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

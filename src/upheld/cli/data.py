@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from upheld.catalog import find
-from upheld.cli.output import filled, results, written
+from upheld.cli.options import JsonOption
+from upheld.cli.output import filled, print_json, results, written
 
 
 def data(
@@ -17,6 +18,7 @@ def data(
         Path, typer.Option("--out", help="The file to write; a new folder, if the method reads several files.")
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Write a method's embedded data, in the format of your own files."""
     command = find(method).module("command")
@@ -29,7 +31,11 @@ def data(
         raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another")
     with (filled if a_folder else written)(out) as unfinished:
         command.write_data(unfinished)
-    results().print(f"wrote {out}; try\n  {command.EXAMPLE.format(file=out)}", markup=False, soft_wrap=True)
+    example = command.EXAMPLE.format(file=out)
+    if json:
+        print_json({"schema": "upheld.data/1", "method": method, "path": str(out), "example": example})
+    else:
+        results().print(f"wrote {out}; try\n  {example}", markup=False, soft_wrap=True)
 
 
 def _free_file(out: Path, force: bool) -> None:

@@ -20,15 +20,11 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """Write index.html, a page a method, and verdicts.json. Nothing is measured."""
-    from upheld.claims import Ledger
-    from upheld.cli.results import chosen, parse_scale, results_of
+    from upheld.cli.results import measured
     from upheld.report.export import verdicts_json
     from upheld.report.pages import write_report
 
-    if not ledger.exists():
-        raise ValueError(f"there is no ledger {ledger} yet; measure first with upheld check, or name one with --ledger")
-    with Ledger(ledger, for_reading=True) as book:
-        outcome = results_of(chosen(methods), parse_scale(scale), book)
+    outcome = measured(methods, scale, ledger)
     index = write_report(outcome, out)
     if json:
         print_json(verdicts_json(outcome))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from upheld.catalog import Method, find, methods
 from upheld.claims import Ledger, Scale
@@ -46,3 +47,17 @@ def results_of(chosen: Sequence[Method], scale: Scale, ledger: Ledger) -> list[M
         gather(one.name, one.title, one.field, one.summary, one.paper, one.claims(), one.pictures(), scale, ledger)
         for one in chosen
     ]
+
+
+def measured(names: Sequence[str] | None, scale: str, ledger: Path) -> list[MethodResults]:
+    """The results of the methods named, or all, from a ledger that is there.
+
+    Raises
+    ------
+    ValueError
+        If there is no ledger yet, no such method or no such scale.
+    """
+    if not ledger.exists():
+        raise ValueError(f"there is no ledger {ledger} yet; measure first with upheld check, or name one with --ledger")
+    with Ledger(ledger, for_reading=True) as book:
+        return results_of(chosen(names), parse_scale(scale), book)
