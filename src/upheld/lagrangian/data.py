@@ -16,6 +16,7 @@ import numpy as np
 from upheld.lagrangian.cflp import CFLP
 from upheld.lagrangian.covering import SetCovering
 from upheld.lagrangian.gap import GAP
+from upheld.lagrangian.instance import CoupledMILP
 from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.repair import assignment
 from upheld.lagrangian.routing import CVRP
@@ -157,8 +158,10 @@ def cvrp(n: int, rng: np.random.Generator, *, vehicles: int = 2, route: str = "q
 # the users' own files
 
 
-def read_gap(path: str | Path) -> list[GAP]:
-    """An OR-Library ``gap`` file of minimisation problems (types a to e).
+def read_gap(path: str | Path, *, maximise: bool = False) -> list[GAP] | list[CoupledMILP]:
+    """An OR-Library ``gap`` file: minimisation problems (a to e), or with `maximise` those that ask for the most (1 to 12).
+
+    A problem to be maximised becomes a `CoupledMILP` that assigns every task exactly once; HiGHS solves its knapsacks.
 
     Raises
     ------
@@ -169,9 +172,19 @@ def read_gap(path: str | Path) -> list[GAP]:
     problems = []
     for _ in range(int(take(1)[0])):
         m, n = (int(v) for v in take(2))
-        problems.append(GAP(take(m * n).reshape(m, n), take(m * n).reshape(m, n), take(m)))
+        problems.append((take(m * n).reshape(m, n), take(m * n).reshape(m, n), take(m)))
     done()
-    return problems
+    if not maximise:
+        return [GAP(*numbers) for numbers in problems]
+    return [_most(profit, GAP(np.zeros_like(profit), weight, capacity)) for profit, weight, capacity in problems]
+
+
+def _most(profit: np.ndarray, P: GAP) -> CoupledMILP:
+    M = P.milp()
+    return CoupledMILP(
+        profit.ravel(), M.A, M.b, M.C, M.d, True, 0, 1, sense="max", equality=True, row_names=M.row_names,
+        column_names=M.column_names,
+    )  # fmt: skip
 
 
 def read_cap(path: str | Path, capacity: float | None = None) -> CFLP:
@@ -195,6 +208,38 @@ def read_cap(path: str | Path, capacity: float | None = None) -> CFLP:
     return CFLP(customers[:, 1:].T, sites[:, 1], customers[:, 0], capacities)
 
 
+def lacks_capacity(path: str | Path) -> bool:
+    """Whether an OR-Library ``cap`` file leaves the capacity of its sites open."""
+    return "capacity" in _words(path)
+
+
+def orlib_kind(path: str | Path) -> str:
+    """``"gap"`` or ``"cap"``: an OR-Library file is told by how many numbers its first ones announce.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    words = _words(path)
+
+    def whole(k: int) -> int:
+        return int(words[k]) if k < len(words) and words[k].isdigit() else 0
+
+    position = 1
+    for _ in range(min(whole(0), len(words))):
+        m, n = whole(position), whole(position + 1)
+        position += 2 + 2 * m * n + m
+    if whole(0) and position == len(words):
+        return "gap"
+    m, n = whole(0), whole(1)
+    if m and n and len(words) == 2 + 2 * m + n * (m + 1):
+        return "cap"
+    raise ValueError(
+        f"{path} is neither an OR-Library gap nor a cap file: its {len(words)} words are not as many numbers as its first ones announce"
+    )
+
+
 def read_cvrp(path: str | Path, vehicles: int, route: str = "q") -> CVRP:
     """A CVRPLIB file, by the package vrplib.
 
@@ -205,7 +250,10 @@ def read_cvrp(path: str | Path, vehicles: int, route: str = "q") -> CVRP:
     """
     import vrplib
 
-    found = vrplib.read_instance(str(path))
+    try:
+        found = vrplib.read_instance(str(path))
+    except (ValueError, KeyError, IndexError, TypeError, RuntimeError) as error:  # its parser checks little
+        raise ValueError(f"{path} is no CVRPLIB file that vrplib can read: {error}") from error
     lacking = [name for name in ("edge_weight", "demand", "capacity") if name not in found]
     if lacking:
         raise ValueError(f"{path} lacks {', '.join(lacking)}; a capacitated routing instance needs them")
@@ -217,7 +265,7 @@ def read_cvrp(path: str | Path, vehicles: int, route: str = "q") -> CVRP:
 
 def _numbers(path: str | Path, blank: str = "") -> tuple[Callable[[int], np.ndarray], Callable[[], None]]:
     """`take(k)`: the next k numbers of a file of numbers; `done()`: complains about what is left. `blank` reads as NaN."""
-    words = Path(path).read_text().split()
+    words = _words(path)
     position = 0
 
     def take(k: int) -> np.ndarray:
@@ -236,6 +284,10 @@ def _numbers(path: str | Path, blank: str = "") -> tuple[Callable[[int], np.ndar
             raise ValueError(f"{path} holds {len(words) - position} numbers more than its header announces")
 
     return take, done
+
+
+def _words(path: str | Path) -> list[str]:
+    return Path(path).read_text(encoding="utf-8", errors="replace").split()
 
 
 def write_instances(folder: str | Path, instances: list[Instance], names: list[str]) -> list[Path]:

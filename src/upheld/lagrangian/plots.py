@@ -108,7 +108,7 @@ def convergence(
 
     Parameters
     ----------
-    frame : columns of ``bounds.csv``: ``instance``, ``start``, ``oracle_calls``, ``u``
+    frame : columns of ``bounds.parquet``: ``instance``, ``start``, ``oracle_calls``, ``u``
     levels : of the one instance: ``lp_bound``, ``plan``, ``highs_root_bound``
     maximise : bounds fall
     relative : draw distances also for one instance

@@ -114,10 +114,10 @@ def test_a_run_prints_a_certified_bound_beside_its_rivals_and_writes_everything(
     assert "7 coupling rows (assign_1 to assign_7); without them 3 blocks; 21 variables" in done.stdout
     assert re.search(r"B = 3, pi_max = [\d.]+", done.stdout)
 
-    names = {"report.json", "multipliers.json", "bounds.csv", "prices.csv", "plan.csv", "bounds.png", "bounds.svg"}
+    names = {"report.json", "multipliers.json", "bounds.parquet", "prices.csv", "plan.csv", "bounds.png", "bounds.svg"}
     assert {path.name for path in (days / "out").iterdir()} == names
     assert load_multipliers(days / "out" / "multipliers.json") == report["multipliers"]
-    bounds = pd.read_csv(days / "out" / "bounds.csv")
+    bounds = pd.read_parquet(days / "out" / "bounds.parquet")
     assert list(bounds.columns) == [
         "instance", "learner", "start", "step", "u", "g_norm", "upper_bound", "gap", "seconds", "oracle_calls", "exact",
     ]  # fmt: skip
@@ -209,7 +209,7 @@ def test_several_new_instances_and_learning_on(days, lagrangian):
     np.testing.assert_allclose(list(online["multipliers"].values()), theirs)
     done = lagrangian(*both, "--out", "out", "--compare")
     assert done.returncode == 0, done.stderr
-    assert len(pd.read_csv(days / "out" / "bounds.csv")["instance"].unique()) == 2
+    assert len(pd.read_parquet(days / "out" / "bounds.parquet")["instance"].unique()) == 2
 
 
 def test_coupling_rows_are_found_and_told(days, lagrangian):
@@ -228,7 +228,7 @@ def test_the_same_run_gives_the_same_files(days, lagrangian):
         assert lagrangian(*USUAL, "--out", out, "--seconds", "0", "--jobs", "1" if out == "a" else "2").returncode == 0
     for name in ("multipliers.json", "prices.csv"):
         assert (days / "a" / name).read_bytes() == (days / "b" / name).read_bytes()
-    a, b = (pd.read_csv(days / out / "bounds.csv").drop(columns="seconds") for out in ("a", "b"))
+    a, b = (pd.read_parquet(days / out / "bounds.parquet").drop(columns="seconds") for out in ("a", "b"))
     pd.testing.assert_frame_equal(a, b)
 
 
@@ -416,7 +416,8 @@ def test_patterns_that_a_shell_expanded_belong_to_their_option(days, upheld):
         ((*USUAL, "--out", "today.mps/out"), "today.mps is a file, so nothing can be written to today.mps/out"),
         (("--multipliers", "no.json", "--test", "today.mps"), "there is no file no.json"),
         (("--train", "passt/*.mps", "--test", "today.mps"), "there is no file passt/*.mps; --train names .mps or .lp files"),
-        (("--train", "past", "--test", "notes.txt"), "notes.txt is no model by its name; HiGHS reads files in .mps, .lp"),
+        (("--train", "past", "--test", "notes.md"), "notes.md is no model by its name; files in .mps, .lp, .mps.gz, .lp.gz are read"),
+        (("--train", "past", "--test", "notes.txt"), "notes.txt is neither an OR-Library gap nor a cap file: its 1 words"),
         (("--train", "past", "--test", "empty"), "the folder empty holds no .mps"),
         (("--train", "past", "past/day_1.mps", "--test", "today.mps"), "past/day_1.mps is named twice with --train"),
         (("--train", "past", "--test", "past/day_1.mps"), "past/day_1.mps is in --train and in --test"),
@@ -427,7 +428,8 @@ def test_patterns_that_a_shell_expanded_belong_to_their_option(days, upheld):
     ],
 )  # fmt: skip
 def test_bad_input(days, lagrangian, arguments, message):
-    (days / "notes.txt").write_text("hello")
+    for name in ("notes.txt", "notes.md"):
+        (days / name).write_text("hello")
     (days / "m.json").write_text("{}")
     (days / "broken.mps").write_text("ROWS\n Q what\n")
     (days / "empty").mkdir()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from upheld.lagrangian import CoupledMILP
-from upheld.lagrangian.command.reading import Reader, attributed, named_files, rows_in_file
+from upheld.lagrangian.command.reading import Reader, Source, attributed, named_files, rows_in_file
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,13 @@ def test_patterns_and_folders_are_sorted_by_name(tmp_path, monkeypatch):
     (tmp_path / "past").mkdir()
     for name in ("day_2.mps", "day_1.mps", "day_3.lp.gz", "notes.txt"):
         (tmp_path / "past" / name).touch()
-    assert [path.name for path in named_files(["past"], "--train")] == ["day_1.mps", "day_2.mps", "day_3.lp.gz"]
-    assert [path.name for path in named_files(["past/*.mps"], "--train")] == ["day_1.mps", "day_2.mps"]
-    assert [path.name for path in named_files(["past/day_2.mps", "past/day_1.mps"], "--train")] == [
+    assert [source.path.name for source in named_files(["past"], "--train")] == [
+        "day_1.mps",
+        "day_2.mps",
+        "day_3.lp.gz",
+    ]
+    assert [source.path.name for source in named_files(["past/*.mps"], "--train")] == ["day_1.mps", "day_2.mps"]
+    assert [source.path.name for source in named_files(["past/day_2.mps", "past/day_1.mps"], "--train")] == [
         "day_2.mps",
         "day_1.mps",
     ]
@@ -91,7 +95,7 @@ def test_a_row_with_two_sides_is_one_row_of_the_file(tmp_path):
     assert P.b.tolist() == [1, -3]
     assert rows_in_file(P.row_names) == ["tie"]
     reader = Reader("auto", "detection", 0.0)
-    first, again = reader.read(tmp_path / "a.mps"), reader.read(tmp_path / "b.mps")
+    (first,), (again,) = (reader.read(Source(tmp_path / name)) for name in ("a.mps", "b.mps"))
     assert again.P.row_names == first.P.row_names == ["tie", "tie_upper"]
     np.testing.assert_array_equal(again.P.b, first.P.b)
     assert first.name == "a"

@@ -22,7 +22,9 @@ def run(
     train: Annotated[
         list[str] | None,
         typer.Option(
-            "--train", help="Past instances, oldest first: .mps or .lp files (also .gz), a pattern, or a folder."
+            "--train",
+            help="Past instances, oldest first: .mps or .lp files (also .gz), OR-Library's gap and cap files (.txt; gap1.txt:1-4 for "
+            "some of those in it), CVRPLIB's .vrp; a pattern, or a folder.",
         ),
     ] = None,
     test: Annotated[
@@ -32,10 +34,21 @@ def run(
         str | None,
         typer.Option(
             "--coupling",
-            help="Rows that tie the blocks together: a regular expression that matches whole row names. If left out, those of "
-            "--multipliers, or found by themselves.",
+            help="Rows of a model that tie the blocks together: a regular expression that matches whole row names. If left out, "
+            "those of --multipliers, or found by themselves.",
         ),
     ] = None,
+    capacity: Annotated[
+        float | None,
+        typer.Option("--capacity", help="Of the sites, where an OR-Library cap file leaves it open (capa to capc)."),
+    ] = None,
+    vehicles: Annotated[
+        int | None,
+        typer.Option("--vehicles", min=1, help="For .vrp files; by default the number in a name such as A-n32-k5."),
+    ] = None,
+    maximise: Annotated[
+        bool, typer.Option("--maximise", help="OR-Library's gap files ask for the most (gap1 to gap12), not the least.")
+    ] = False,
     learner: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +106,8 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Folder for report.json, bounds.csv, prices.csv, plan.csv, multipliers.json and a picture."
+            "--out",
+            help="Folder for report.json, bounds.parquet (every step), prices.csv, plan.csv, multipliers.json and a picture.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,

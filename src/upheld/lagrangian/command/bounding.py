@@ -77,7 +77,7 @@ def bounded(read: Read, found: Learned, options: Options, told: Callable[[], Non
     with named(read.path):
         begin = time.perf_counter()
         with explained(P):
-            lp, dual = P.lp_relaxation()
+            lp, dual = read.M.lp_relaxation()
         lp_seconds = time.perf_counter() - begin
         begin = time.perf_counter()
         pi = found.predict(P)
@@ -105,7 +105,7 @@ def _rivals(result: Bounded, dual: np.ndarray, options: Options, told: Callable[
     result.runs[LP] = _run(read, LP, _steps(read, dual, options), result.lp_seconds)
     told()
     if options.seconds > 0:
-        root = highs_root(read.P, time_limit=options.seconds)
+        root = highs_root(read.M, time_limit=options.seconds)
         result.highs_root = SolverBound(read.P.user_value(root.bound), root.seconds)
         told()
 

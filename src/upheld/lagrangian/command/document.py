@@ -25,7 +25,7 @@ NO_PRICE = 1e-9  # of pi_max: below, a row is said to have the price 0
 def run_document(options: Options, reader: Reader, found: Learned, results: Sequence[Bounded]) -> dict[str, Any]:
     """``report.json``; bounds and plans in the sense in which the user stated the problem."""
     assert reader.first is not None  # something was read
-    P = reader.first.P
+    P = reader.first.M
     pi = results[-1].pi
     return {
         "schema": SCHEMA,
@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 def _instance(one: Bounded) -> dict[str, Any]:
     ours, plan = one.runs[LEARNED], one.plan
     return {
-        "instance": str(one.read.path),
+        "instance": one.read.title,
         "lp_bound": plain(one.lp_bound),
         "learned_bound": ours.first,
         "bound_after_steps": ours.best,
@@ -116,7 +116,10 @@ def _better(bound: float, than: float, maximise: bool) -> bool:
 
 
 def bounds_table(results: Sequence[Bounded], document: dict[str, Any]) -> pd.DataFrame:
-    """One row a block solution: instance, learner, start, step, u, g_norm, upper_bound (the plan), gap, seconds, oracle_calls, exact."""
+    """``bounds.parquet``, one row a block solution.
+
+    Its columns are instance, learner, start, step, u, g_norm, upper_bound (the plan), gap, seconds, oracle_calls, exact.
+    """
     learner = document["learning"].get("learner", "loaded")
     return pd.DataFrame([row for one in results for run in one.runs.values() for row in _steps(one, run, learner)])
 
@@ -127,8 +130,8 @@ def _steps(one: Bounded, run: Run, learner: str) -> list[dict[str, Any]]:
     return [
         {
             "instance": one.read.name, "learner": learner, "start": "learned" if run.start == LEARNED else run.start, "step": step,
-            "u": float(run.u[step]), "g_norm": float(run.g_norm[step]), "upper_bound": value,
-            "gap": None if value is None else abs(value - best[step]) / max(1.0, abs(value)),
+            "u": float(run.u[step]), "g_norm": float(run.g_norm[step]), "upper_bound": np.nan if value is None else value,
+            "gap": np.nan if value is None else abs(value - best[step]) / max(1.0, abs(value)),
             "seconds": float(run.seconds[step]), "oracle_calls": step + 1, "exact": run.exact,
         }
         for step in range(run.u.size)
@@ -151,9 +154,9 @@ def prices_table(found: Learned, last: Bounded) -> pd.DataFrame:
 def plan_table(results: Sequence[Bounded]) -> pd.DataFrame:
     """What is not zero in the plans: instance, variable, value."""
     rows = [
-        {"instance": one.read.name, "variable": one.read.P.column_names[j], "value": float(one.plan.x[j])}
+        {"instance": one.read.name, "variable": one.read.columns[j], "value": float(one.plan.x[j])}
         for one in results
         if one.plan is not None and one.plan.x is not None
-        for j in np.flatnonzero(np.abs(one.plan.x) > 1e-9)
+        for j in np.flatnonzero(np.abs(one.plan.x) > 1e-9).tolist()
     ]
     return pd.DataFrame(rows, columns=["instance", "variable", "value"])

@@ -17,7 +17,6 @@ from upheld.lagrangian.command.reading import Read, explained, named
 from upheld.lagrangian.contextual import EPOCHS, ContextualMultipliers
 from upheld.lagrangian.drift import DriftAlarm
 from upheld.lagrangian.graph import graph_of
-from upheld.lagrangian.instance import CoupledMILP
 from upheld.lagrangian.learners import (
     TIMES_LP,
     ERMMultipliers,
@@ -25,6 +24,7 @@ from upheld.lagrangian.learners import (
     SGAMultipliers,
     WarmStartMultipliers,
 )
+from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.saving import for_instance, is_contextual, load_multipliers, save_multipliers
 
 FEWEST_FOR_ALARM = 19  # so that one in twenty can be told
@@ -44,8 +44,8 @@ class Learned:
     account : for the report
     """
 
-    predict: Callable[[CoupledMILP], np.ndarray]
-    learn: Callable[[CoupledMILP], object] | None
+    predict: Callable[[Instance], np.ndarray]
+    learn: Callable[[Instance], object] | None
     duals: np.ndarray
     alarm: DriftAlarm | None
     account: dict[str, Any]
@@ -87,7 +87,7 @@ def learned(past: Sequence[Read], options: Options, told: Callable[[int], None])
     graphs = []
     for done, read in enumerate(past, 1):
         with named(read.path), explained(read.P):
-            graphs.append(graph_of(read.P))
+            graphs.append(graph_of(read.M))
         told(done)
     duals = np.array([graph.lp_dual for graph in graphs])
     end = options.pi_max or TIMES_LP * float(np.abs(duals).max(initial=0.0)) or 1.0
@@ -123,9 +123,9 @@ def _learner(options: Options, end: float, past: Sequence[Read], duals: np.ndarr
 def _account(learner: MultiplierLearner, options: Options, past: Sequence[Read], seconds: float) -> dict[str, Any]:
     """The constants of the theory, what it proves, and how many instances it would take to prove one per cent."""
     B, s = learner.B_, past[0].P.n_rows
-    scale = ENOUGH * abs(float(np.mean([read.P.lp_relaxation()[0] for read in past])))
+    scale = ENOUGH * abs(float(np.mean([read.M.lp_relaxation()[0] for read in past])))
     account: dict[str, Any] = {
-        "learner": options.learner_name, "instances": [str(read.path) for read in past], "rows": s, "B": B, "pi_max": learner.pi_max_,
+        "learner": options.learner_name, "instances": [read.title for read in past], "rows": s, "B": B, "pi_max": learner.pi_max_,
         "seconds": seconds, "theorem_bound": learner.bound_, "theorem_instances_for_1_percent": None,
     }  # fmt: skip
     method = {"paper": "sga", "erm": "erm"}.get(options.learner_name)

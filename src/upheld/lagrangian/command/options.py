@@ -22,6 +22,9 @@ class Options:
     train: list[str]
     test: list[str]
     coupling: str | None
+    capacity: float | None
+    vehicles: int | None
+    maximise: bool
     learner: str | None
     multipliers: Path | None
     save: Path | None
@@ -70,6 +73,8 @@ def check(options: Options) -> None:
             raise ValueError(f"--{name} must be {least:g} or more, got {number:g}")
     if options.pi_max is not None and not (math.isfinite(options.pi_max) and options.pi_max > 0):
         raise ValueError(f"--pi-max must be positive, got {options.pi_max:g}")
+    if options.capacity is not None and not (math.isfinite(options.capacity) and options.capacity > 0):
+        raise ValueError(f"--capacity must be positive, got {options.capacity:g}")
     _check_places(options)
 
 
@@ -116,6 +121,8 @@ def _check_places(options: Options) -> None:
         if not os.access(options.save.parent, os.W_OK):
             raise ValueError(f"{options.save.parent} cannot be written to; name a place of yours with --save")
     if options.out is not None:
+        import pyarrow  # noqa: F401 - writes bounds.parquet
+
         place = next(folder for folder in (options.out, *options.out.absolute().parents) if folder.exists())
         if not place.is_dir():
             raise ValueError(f"{place} is a file, so nothing can be written to {options.out}; name a folder with --out")

@@ -9,9 +9,10 @@ from typing import Any
 
 from upheld.lagrangian.command.bounding import Bounded, bounded, pieces
 from upheld.lagrangian.command.document import bounds_table, plan_table, prices_table, run_document
+from upheld.lagrangian.command.formats import Formats
 from upheld.lagrangian.command.learning import Learned, learned, loaded, priced_rows, save
 from upheld.lagrangian.command.options import Options
-from upheld.lagrangian.command.reading import Read, Reader, check_apart, named_files, rows_in_file
+from upheld.lagrangian.command.reading import Read, Reader, Source, check_apart, named_files, rows_in_file
 from upheld.report.content import drawn, json_text
 from upheld.report.progress import Progress
 from upheld.report.writing import write_files
@@ -31,6 +32,7 @@ def planned(options: Options) -> tuple[dict[str, Any], list[Path]]:
     with Progress() as progress:
         past = _read(reader, paths, progress, "reading the past")
         new = _read(reader, tests, progress, "reading what is new")
+        reader.formats.check_needed()
         found = _multipliers(past, new[0], options, progress)
         results = _bounds(new, found, options, progress)
     document = run_document(options, reader, found, results)
@@ -39,18 +41,19 @@ def planned(options: Options) -> tuple[dict[str, Any], list[Path]]:
 
 def _reader(options: Options) -> Reader:
     """By the pattern, else by the rows of the saved multipliers, else the rows are found."""
+    formats = Formats(options.capacity, options.vehicles, options.maximise)
     if options.coupling is not None:
-        return Reader(options.coupling, "the pattern", options.block_gap)
+        return Reader(options.coupling, "the pattern", options.block_gap, formats)
     if options.multipliers is not None:
-        return Reader(rows_in_file(priced_rows(options.multipliers)), "the multipliers", options.block_gap)
-    return Reader("auto", "detection", options.block_gap)
+        return Reader(rows_in_file(priced_rows(options.multipliers)), "the multipliers", options.block_gap, formats)
+    return Reader("auto", "detection", options.block_gap, formats)
 
 
-def _read(reader: Reader, paths: list[Path], progress: Progress, label: str) -> list[Read]:
+def _read(reader: Reader, paths: list[Source], progress: Progress, label: str) -> list[Read]:
     with progress.part(label, len(paths), "files") as part:
-        read = []
+        read: list[Read] = []
         for path in paths:
-            read.append(reader.read(path))
+            read += reader.read(path)
             part.advance()
     return read
 
@@ -92,7 +95,7 @@ def _contents(document: dict[str, Any], found: Learned, results: list[Bounded]) 
     contents: dict[str, str | bytes] = {
         "report.json": json_text(document),
         "multipliers.json": json_text(document["multipliers"]),
-        "bounds.csv": table.to_csv(index=False),
+        "bounds.parquet": table.to_parquet(index=False),
         "prices.csv": prices_table(found, results[-1]).to_csv(index=False),
     }
     plan = plan_table(results)
