@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +15,7 @@ import torch
 
 from upheld.claims import Measurements, Outcome, Scale, Trial
 from upheld.speculative import DFlashDrafter
-from upheld.speculative.claims import CLAIMS
+from upheld.speculative.claims import CLAIMS, costs, exactness, real
 from upheld.speculative.claims.costs import ceilings, slope
 from upheld.speculative.claims.exactness import (
     PREFIXES,
@@ -25,7 +31,11 @@ from upheld.speculative.claims.exactness import (
 )
 from upheld.speculative.claims.race import drafter_alone, nats, paces
 from upheld.speculative.claims.trained import HeldStates
+from upheld.speculative.heads import EagleHead, MedusaHeads
 from upheld.speculative.rivals import Decoded
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tokenizers_of_bytes import byte_tokenizer
 
 EXPERIMENTS = {claim.experiment.name: claim.experiment for claim in CLAIMS}
 BEYOND_SMOKE = {"speculative.lossless-6x-somewhere"}  # reads every family
@@ -44,6 +54,80 @@ def test_a_smoke_run_measures_what_the_rules_read(name):
     for claim in CLAIMS:
         if claim.experiment is experiment and claim.id not in BEYOND_SMOKE:
             assert claim.rule.judge(data).findings, claim.id
+
+
+# -- what no smoke run reaches, on a tiny target in the place of SmolLM2
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Standard-scale experiments with a random Llama as the real model, its folder of prepared files apart."""
+    target, tokenizer = deepcopy(tiny(0)).float(), byte_tokenizer()
+    monkeypatch.setenv("UPHELD_CACHE", str(tmp_path))
+    for module in (costs, exactness, real):
+        for name in ("smollm2", "real"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, lambda *_: (target, tokenizer))
+    untrained = DFlashDrafter.from_target(target, block_size=4, num_layers=1)
+    for module in (exactness, real):
+        monkeypatch.setattr(module, "drafter_for", lambda _target: untrained)
+    heads = {"EAGLE-style": EagleHead, "Medusa": MedusaHeads}
+    made = {name: partial(kind.from_target, block_size=8) for name, kind in heads.items()}
+    monkeypatch.setattr(real, "KINDS", {**real.KINDS, "five taps": partial(real.block_drafter, taps=1), **made})
+    real.trained.cache_clear()
+    yield target
+    real.trained.cache_clear()
+
+
+def judged(experiment, conditions, scale, seeds=(0,)):
+    """Outcome of every claim on the experiment, measured so small."""
+    rows = []
+    for condition in conditions:
+        for seed in seeds:
+            trial = Trial(experiment.name, condition, seed, scale)
+            rows += [
+                {**condition, "seed": seed, "item": one.item, "method": one.method, "metric": one.metric, "value": one.value}
+                for one in experiment.measure(trial)
+            ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    data = Measurements(frame, experiment.units)
+    return frame, {c.id: c.rule.judge(data).outcome for c in CLAIMS if c.experiment is experiment}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("experiment", "scale", "tokens"), [(real.REAL, Scale.STANDARD, 12), (real.REAL_CHANGED, Scale.FULL, 24)]
+)
+def test_drafters_of_the_real_model_are_trained_once_and_raced(small, experiment, scale, tokens):
+    condition = {"family": "prose", "seconds": 0.1, "answers": 12, "tokens": tokens, "repeats": 1}
+    trial = Trial(experiment.name, condition, 0, scale)
+    for recipe in experiment.prepare(trial):
+        recipe.folder()
+    before = {path: path.stat().st_mtime_ns for path in Path(os.environ["UPHELD_CACHE"]).rglob("weights.pt")}
+    _, outcomes = judged(experiment, [condition], scale)
+    assert set(outcomes.values()) == {Outcome.INCONCLUSIVE}, outcomes
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert len(before) == len(real.RACED if experiment is real.REAL else real.CHANGED)
+
+
+def test_batches_are_measured_at_every_size(small):
+    conditions = [{"batch": batch, "tokens": 6} for batch in (1, 3)]
+    frame, outcomes = judged(real.BATCHES, conditions, Scale.STANDARD)
+    assert set(outcomes.values()) == {Outcome.INCONCLUSIVE}
+    assert len(frame) == 6
+
+
+def test_the_same_layers_token_after_token_take_a_forward_each(small, monkeypatch):
+    monkeypatch.setattr(costs, "DRAFTED", (2, 4))
+    found = list(costs.measure_autoregressive(Trial(costs.COSTS_OF_STEPS.name, {"turns": 1}, 0, Scale.STANDARD)))
+    forwards = {(one.method, one.item): one.value for one in found if one.metric == "forwards a cycle"}
+    assert forwards == {("DFlash", "2"): 1, ("DFlash", "4"): 1, ("autoregressive", "2"): 2, ("autoregressive", "4"): 4}
+
+
+def test_the_first_token_has_the_targets_law_and_a_wrong_verifier_is_caught(small):
+    frame, outcomes = judged(exactness.FIRST_TOKEN, [{"rows": 20_000}], Scale.STANDARD, seeds=(0, 1))
+    assert set(outcomes.values()) == {Outcome.UPHELD}
+    assert frame[frame["method"] == WRONG]["value"].max() < 1e-3
 
 
 def test_ids_are_the_package_s_and_stand_once():

@@ -10,6 +10,7 @@ import pytest
 
 from upheld.speculative.byteworld import KINDS
 from upheld.speculative.claims import CLAIMS
+from upheld.speculative.claims.real import RACED
 from upheld.speculative.claims.trained import CHANGES
 from upheld.speculative.data import FAMILIES
 from upheld.speculative.plots import (
@@ -154,6 +155,24 @@ def frame(experiment):
                 ("DFlash",), ("weights over the target's", "added memory over the target's"), 0.06, 0.1, seeds=1
             ),
             "speculative.race": race_rows,
+            "speculative.race-bfloat16": lambda: rows(
+                ("plain in float32", "plain in bfloat16", "DFlash in bfloat16"), ("seconds a token",), 0.05, 0.1
+            ),
+            "speculative.first-token": lambda: rows(("rejection", "match"), ("p",), 0, 1, seeds=20),
+            "speculative.costs-autoregressive": lambda: [
+                row
+                for name, power in (("DFlash", 0.1), ("autoregressive", 1.0))
+                for k in (2, 7, 15, 32)
+                for row in rows((name,), (f"seconds of {k} drafts",), 0.01 * k**power, 0.012 * k**power)
+            ],
+            "speculative.batches": lambda: [
+                row for batch in (1, 4, 32) for row in rows(("DFlash",), ("speed-up",), 0.9, 1.4, batch=batch)
+            ],
+            "speculative.trained-smollm2": lambda: [
+                *rows(("plain", *RACED), ("seconds a token", "tau"), 1, 2),
+                *rows(("DFlash alone", "autoregressive alone"), ("nats a token",), 1, 4),
+            ],
+            "speculative.changed-smollm2": lambda: rows(("DFlash", "five taps", "blocks of 16"), ("tau",), 1, 3),
             "speculative.trained": trained_rows,
             "speculative.trees": lambda: rows(
                 ("DFlash", "EAGLE tree 16", "EAGLE tree 60"), ("tau", "modelled speed-up"), 1, 3

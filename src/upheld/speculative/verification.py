@@ -169,8 +169,14 @@ def residual(p: Tensor, draft: Draft, rows: Tensor, at: Tensor) -> Tensor:
 
 
 def draw(law: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """(..., V) probabilities -> (...,) tokens."""
-    return torch.multinomial(law.flatten(0, -2), 1, generator=generator).view(law.shape[:-1])
+    """(..., V) probabilities -> (...,) tokens, by inversion: one random number a token, where `torch.multinomial` takes V.
+
+    The sums are taken in float64, in which the rounding of a long vocabulary's is far below any probability that matters.
+    """
+    sums = law.flatten(0, -2).to(torch.float64).cumsum(-1)
+    u = torch.rand(len(sums), 1, generator=generator, device=law.device, dtype=torch.float64) * sums[:, -1:]
+    # The first sum above u: tokens of probability zero have none of their own.
+    return torch.searchsorted(sums, u, right=True).clamp(max=law.shape[-1] - 1).view(law.shape[:-1])
 
 
 def _own(draft: Draft) -> Tensor:

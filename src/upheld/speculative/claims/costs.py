@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from upheld.claims import Experiment, Measurement, Scale, Trial, grid
 from upheld.speculative.claims.models import drafter_for, has_bfloat16, question, smollm2
 from upheld.speculative.costs import draft_costs, forward_costs
 from upheld.speculative.drafter import DRAFT_VOCABULARY, DFlashDrafter
 from upheld.speculative.heads import EagleHead, HeadProposer
-from upheld.speculative.proposals import BlockProposer
+from upheld.speculative.proposals import BlockProposer, StepProposer
 from upheld.speculative.rivals import dflash
 from upheld.speculative.verification import Sampling
 
@@ -25,11 +26,12 @@ BATCH_BLOCK = 8
 
 
 def measure_costs(trial: Trial) -> Iterator[Measurement]:
-    """c_v(k) in every number format that the processor computes with, drafting's cost by length, and the ceiling at larger batches."""
+    """c_v(k) in float32 (from standard scale on in bfloat16 too), drafting's cost by length, and the ceiling at larger batches."""
     torch.set_num_threads(1)
     turns = int(trial.condition["turns"])
     steps: dict[str, dict[int, float]] = {}
-    for dtype in ("float32", *["bfloat16"] * has_bfloat16()):
+    formats = ["float32", "bfloat16"] if trial.condition["bfloat16"] and has_bfloat16() else ["float32"]
+    for dtype in formats:
         steps[dtype] = forward_costs(smollm2(dtype)[0], VERIFIED, context=CONTEXT, repeats=turns)
         for k in VERIFIED:
             yield Measurement(dtype, f"seconds of {k} tokens", steps[dtype][k])
@@ -51,12 +53,29 @@ def measure_drafts(turns: int, step: dict[int, float]) -> Iterator[Measurement]:
     """The block drafter and the head that drafts token after token, untrained: time does not depend on what they have learned."""
     target, _ = smollm2("float32")
     block = max(DRAFTED) + 1
+    head = EagleHead.from_target(target, block_size=block, draft_vocab_size=DRAFT_VOCABULARY)
     proposers: dict[str, BlockProposer | HeadProposer] = {
         "DFlash": BlockProposer(target, DFlashDrafter.from_target(target, block_size=block)),
-        "EAGLE-style": HeadProposer(
-            target, EagleHead.from_target(target, block_size=block, draft_vocab_size=DRAFT_VOCABULARY)
-        ),
+        "EAGLE-style": HeadProposer(target, head),
     }
+    yield from by_length(target, proposers, turns, step)
+
+
+def measure_autoregressive(trial: Trial) -> Iterator[Measurement]:
+    """The same layers as a block and token after token: what k drafts cost."""
+    torch.set_num_threads(1)
+    target, _ = smollm2("float32")
+    turns, block = int(trial.condition["turns"]), max(DRAFTED) + 1
+    one, many = (DFlashDrafter.from_target(target, block_size=block, autoregressive=ahead) for ahead in (False, True))
+    step = forward_costs(target, [k + 1 for k in DRAFTED], context=CONTEXT, repeats=turns)
+    proposers = {"DFlash": BlockProposer(target, one), "autoregressive": StepProposer(target, many)}
+    yield from by_length(target, proposers, turns, step)
+
+
+def by_length(
+    target: PreTrainedModel, proposers: Mapping[str, BlockProposer | HeadProposer], turns: int, step: dict[int, float]
+) -> Iterator[Measurement]:
+    """Seconds of k drafts, their slope in k, drafting's part of a cycle, and forwards of the drafter."""
     for name, proposer in proposers.items():
         found = draft_costs(target, proposer, [k + 1 for k in DRAFTED], context=CONTEXT, repeats=turns)
         seconds = {size - 1: took for size, took in found.items()}
@@ -87,10 +106,17 @@ def slope(of: dict[int, float]) -> float:
 COSTS = Experiment(
     "speculative.costs", measure_costs,
     conditions={
-        Scale.SMOKE: grid(turns=[1]), Scale.QUICK: grid(turns=[2]), Scale.STANDARD: grid(turns=[6]), Scale.FULL: grid(turns=[10]),
+        Scale.SMOKE: grid(turns=[1], bfloat16=[0]), Scale.QUICK: grid(turns=[2], bfloat16=[0]),
+        Scale.STANDARD: grid(turns=[6], bfloat16=[1]), Scale.FULL: grid(turns=[10], bfloat16=[1]),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 20},
     timeout_s={Scale.SMOKE: 600, Scale.QUICK: 900, Scale.STANDARD: 3600, Scale.FULL: 1200}, alone=True,
+)  # fmt: skip
+
+COSTS_OF_STEPS = Experiment(
+    "speculative.costs-autoregressive", measure_autoregressive,
+    conditions={Scale.STANDARD: grid(turns=[6]), Scale.FULL: grid(turns=[10])}, repeats={Scale.STANDARD: 20, Scale.FULL: 20},
+    timeout_s={Scale.STANDARD: 1800, Scale.FULL: 1800}, alone=True,
 )  # fmt: skip
 
 

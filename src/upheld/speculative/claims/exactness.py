@@ -20,7 +20,7 @@ from upheld.claims.measurements import Cell
 from upheld.claims.rules import NOMINAL, Levels
 from upheld.speculative.claims.models import drafter_for, question, smollm2
 from upheld.speculative.decoder import SpeculativeDecoder
-from upheld.speculative.proposals import Proposer
+from upheld.speculative.proposals import BlockProposer, Proposer
 from upheld.speculative.reading import Reader
 from upheld.speculative.rivals import dflash, generate
 from upheld.speculative.verification import Draft, Sampling, Verifier, draw, match, rejection
@@ -179,6 +179,9 @@ WARPS = {
     "top-k 3": Sampling(do_sample=True, top_k=3, dtype=torch.float64),
     "top-p 0.9": Sampling(do_sample=True, top_p=0.9, dtype=torch.float64),
 }
+ROWS = 100
+"""Laws of the real vocabulary that are compared at once."""
+
 WRONG = "no residual (wrong on purpose)"
 
 
@@ -294,6 +297,49 @@ SAMPLING = Experiment(
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 5, Scale.STANDARD: 20, Scale.FULL: 50},
     timeout_s={Scale.SMOKE: 300, Scale.QUICK: 600, Scale.STANDARD: 1800, Scale.FULL: 3600},
+)  # fmt: skip
+
+
+# -- on the real model, from standard scale on: the first token that a cycle writes after a prompt
+
+
+@torch.inference_mode()
+def measure_first_token(trial: Trial) -> Iterator[Measurement]:
+    """One prompt: first tokens through the decoder's own verification, with the shipped drafter's laws, against the target's law."""
+    torch.set_num_threads(1)
+    target, tokenizer = smollm2("float32")
+    proposer = BlockProposer(target, drafter_for(target))
+    prompt, sampling = question(trial.seed, tokenizer), Sampling(do_sample=True)
+    with Reader(target, proposer.taps) as reader:
+        _, states = reader.read(prompt[:, :-1], keep=1)
+        logits, _ = reader.read(prompt[:, -1:])
+    p, q = sampling.law(logits)[0], sampling.law(proposer.logits(prompt, states, 1))[0]
+    law, rng = p[0].double().numpy(), trial.torch_generator()
+    for name, verify in VERIFIED.items():
+        found = first_tokens(p, q, proposer.ids, verify, int(trial.condition["rows"]), rng)
+        yield Measurement(name, "p", pearson(found, law / law.sum()), item=str(trial.seed))
+
+
+def first_tokens(
+    p: Tensor, q: Tensor, ids: Tensor | None, verify: Verifier, rows: int, generator: torch.Generator
+) -> NDArray[np.int64]:
+    """(V,) counts of the first token of so many cycles of one draft; (1, V) and (1, K) laws of target and drafter."""
+    counts = np.zeros(p.shape[1], dtype=np.int64)
+    for start in range(0, rows, ROWS):
+        n = min(ROWS, rows - start)
+        places = draw(q.expand(n, -1), generator)[:, None]
+        draft = Draft(places if ids is None else ids[places], q.expand(n, 1, -1), ids)
+        # The token after an accepted draft is the next one's business: any law will do there.
+        accepted, after = verify(draft, p.expand(n, 2, -1), generator)
+        first = torch.where(accepted > 0, draft.tokens[:, 0], after)
+        counts += torch.bincount(first, minlength=len(counts)).numpy()
+    return counts
+
+
+FIRST_TOKEN = Experiment(
+    "speculative.first-token", measure_first_token,
+    conditions={Scale.STANDARD: grid(rows=[20_000]), Scale.FULL: grid(rows=[200_000])},
+    repeats={Scale.STANDARD: 20, Scale.FULL: 20}, timeout_s={Scale.STANDARD: 1800, Scale.FULL: 7200},
 )  # fmt: skip
 
 

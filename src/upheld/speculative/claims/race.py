@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from upheld.speculative.claims.models import (
 from upheld.speculative.costs import draft_costs, forward_costs, speed_up
 from upheld.speculative.data import FAMILIES
 from upheld.speculative.drafter import DFlashDrafter
-from upheld.speculative.proposals import BlockProposer
+from upheld.speculative.proposals import BlockProposer, proposer_of
 from upheld.speculative.reading import Reader
 from upheld.speculative.rivals import Decoded, Method, dflash, generate, interleaved, plain, prompt_lookup
 from upheld.speculative.verification import Sampling
@@ -45,7 +46,7 @@ FULL_NEEDS = (
 def prepare_race(trial: Trial) -> Iterable[Recipe]:
     if trial.scale is Scale.FULL:
         return []
-    return [LOOKUP(prompts=int(trial.condition["tuned_on"]), tokens=int(trial.condition["tokens"]))]
+    return [LOOKUP(prompts=int(trial.condition["tuned_on"]), tokens=int(trial.condition["tuned_for"]))]
 
 
 def measure_race(trial: Trial) -> Iterator[Measurement]:
@@ -58,13 +59,12 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
     family, temperature = str(trial.condition["family"]), float(trial.condition["temperature"])
     item, tokens = f"{family} {trial.seed}", int(trial.condition["tokens"])
     prompt = torch.tensor([questions("test", family)[trial.seed].ids(tokenizer)])
-    drafts = tuned_lookup(int(trial.condition["tuned_on"]), tokens)
+    drafts = tuned_lookup(int(trial.condition["tuned_on"]), int(trial.condition["tuned_for"]))
     runners: list[Method] = [plain(target), dflash(target, drafter)]
     if temperature == 0:
-        runners += [generate(target), prompt_lookup(target, drafts), *in_bfloat16()]
-    turn = trial.seed + FAMILIES.index(family)
-    interleaved(runners, prompt, asked(temperature, 4), turn=turn)  # the first call of anything is slower
-    repeats = int(trial.condition["repeats"])
+        runners += [generate(target), prompt_lookup(target, drafts)]
+    warm(race_dtype())
+    turn, repeats = trial.seed + FAMILIES.index(family), int(trial.condition["repeats"])
     found = interleaved(runners, prompt, asked(temperature, tokens), seed=trial.seed, repeats=repeats, turn=turn)
     for name, texts in found.items():
         for metric, value in paces(texts).items():
@@ -79,13 +79,35 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
         yield from unverified(target, drafter, prompt, found["plain"][0].tokens, item)
 
 
-def in_bfloat16() -> list[Method]:
-    """Plain decoding and the method in bfloat16, where the processor computes in it and the race is in float32."""
-    if race_dtype() == "bfloat16" or not has_bfloat16():
-        return []
-    target, _ = smollm2("bfloat16")
-    made = (plain(target), dflash(target, drafter_for(target)))
-    return [replace(method, name=f"{method.name} in bfloat16") for method in made]
+@lru_cache
+def warm(dtype: str) -> None:
+    """The first call of anything in a process is slower: one of every kind that does not count, greedy and sampled."""
+    target, tokenizer = smollm2(dtype)
+    prompt = torch.tensor([questions("train", FAMILIES[0])[0].ids(tokenizer)])
+    ours = dflash(target, drafter_for(target))
+    interleaved([plain(target), ours, generate(target), prompt_lookup(target, 3)], prompt, asked(0.0, 4))
+    interleaved([plain(target), ours], prompt, asked(1.0, 4))
+
+
+def measure_bfloat16(trial: Trial) -> Iterator[Measurement]:
+    """One prompt, greedy: plain decoding in float32, and plain decoding and the method in bfloat16."""
+    if not has_bfloat16():
+        raise NotRun("the processor has no arithmetic in bfloat16")
+    torch.set_num_threads(1)
+    runners: list[Method] = []
+    for dtype in ("float32", "bfloat16"):
+        target, tokenizer = smollm2(dtype)
+        warm(dtype)
+        runners.append(replace(plain(target), name=f"plain in {dtype}"))
+    runners.append(replace(dflash(target, drafter_for(target)), name="DFlash in bfloat16"))
+    family = str(trial.condition["family"])
+    item, turn = f"{family} {trial.seed}", trial.seed + FAMILIES.index(family)
+    prompt = torch.tensor([questions("test", family)[trial.seed].ids(tokenizer)])
+    repeats = int(trial.condition["repeats"])
+    found = interleaved(runners, prompt, asked(0.0, int(trial.condition["tokens"])), repeats=repeats, turn=turn)
+    for name, texts in found.items():
+        for metric, value in paces(texts).items():
+            yield Measurement(name, metric, value, item=item)
 
 
 def asked(temperature: float, tokens: int) -> GenerationConfig:
@@ -141,8 +163,8 @@ def unverified(
 
 
 def drafter_alone(target: PreTrainedModel, drafter: DFlashDrafter, prompt: Tensor, tokens: int) -> Tensor:
-    """(tokens,) what the drafter says when all of it is accepted, block after block; the target only reads along."""
-    proposer = BlockProposer(target, drafter)
+    """(tokens,) what a drafter says when all of it is accepted, block after block; the target only reads along."""
+    proposer = proposer_of(target, drafter)
     proposer.begin(prompt.shape[1] + tokens + proposer.block_size)
     ids = prompt
     with Reader(target, proposer.taps) as reader:
@@ -161,19 +183,33 @@ def nats(target: PreTrainedModel, prompt: Tensor, text: Tensor) -> float:
     return float(-chances.mean())
 
 
-def conditions(**options: int) -> list[dict[str, Any]]:
-    return grid(family=list(FAMILIES), temperature=[0.0, 1.0], **{key: [value] for key, value in options.items()})
+def conditions(greedy: int, sampled: int, **options: int) -> list[dict[str, Any]]:
+    """Every family, greedy texts of so many tokens and sampled ones of so many."""
+    return [
+        {"family": family, "temperature": temperature, "tokens": tokens, **options}
+        for family in FAMILIES
+        for temperature, tokens in ((0.0, greedy), (1.0, sampled))
+    ]
 
 
 RACE = Experiment(
     "speculative.race", measure_race,
     conditions={
-        Scale.SMOKE: conditions(tokens=10, repeats=1, turns=1, tuned_on=1)[:2],
-        Scale.QUICK: conditions(tokens=48, repeats=1, turns=1, tuned_on=1),
-        Scale.STANDARD: conditions(tokens=128, repeats=3, turns=4, tuned_on=4),
-        Scale.FULL: conditions(tokens=2048, repeats=3, turns=4, tuned_on=4),
+        Scale.SMOKE: conditions(10, 10, repeats=1, turns=1, tuned_on=1, tuned_for=5)[:2],
+        Scale.QUICK: conditions(48, 24, repeats=1, turns=1, tuned_on=1, tuned_for=24),
+        Scale.STANDARD: conditions(128, 128, repeats=3, turns=4, tuned_on=4, tuned_for=64),
+        Scale.FULL: conditions(2048, 2048, repeats=3, turns=4, tuned_on=4, tuned_for=64),
     },
     repeats={Scale.SMOKE: 1, Scale.QUICK: 2, Scale.STANDARD: 20, Scale.FULL: 1},
     timeout_s={Scale.SMOKE: 600, Scale.QUICK: 900, Scale.STANDARD: 3600, Scale.FULL: 60}, units="item", alone=True,
     prepare=prepare_race,
+)  # fmt: skip
+
+RACE_IN_BFLOAT16 = Experiment(
+    "speculative.race-bfloat16", measure_bfloat16,
+    conditions={
+        Scale.STANDARD: grid(family=list(FAMILIES), tokens=[128], repeats=[3]),
+        Scale.FULL: grid(family=list(FAMILIES), tokens=[512], repeats=[3]),
+    },
+    repeats={Scale.STANDARD: 20, Scale.FULL: 20}, timeout_s={Scale.STANDARD: 1800, Scale.FULL: 3600}, units="item", alone=True,
 )  # fmt: skip

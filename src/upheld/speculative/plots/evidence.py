@@ -268,7 +268,24 @@ def steps(frame: pd.DataFrame) -> Figure:
     return made
 
 
+def batches(frame: pd.DataFrame) -> Figure:
+    """Speed-up over `generate` by how many texts are decoded at once."""
+    rows = _values(frame, "speed-up")
+    means = rows.groupby("batch")["value"].mean()
+    made, axes = figure(4.8, 3.0)
+    axes.plot(rows["batch"], rows["value"], "o", color=BLUE, alpha=0.3, markersize=4)
+    axes.plot(means.index, means, color=BLUE, marker="o", markersize=6)
+    axes.axhline(1.0, color=RED, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.set_xlabel("texts at once")
+    axes.set_ylabel("times `generate` (dashed: as fast)")
+    axes.set_xscale("log")
+    axes.set_xticks(means.index, [str(batch) for batch in means.index])
+    axes.minorticks_off()
+    return made
+
+
 _TAU = "τ, tokens a cycle"
+_ACCEPTED = partial(by_method, metric="tau", label=_TAU)
 _MODELLED = partial(by_method, metric="modelled speed-up", label="modelled speed-up", line=1.0)
 _CHANGED = partial(paired, metric="tau", label=_TAU, methods=("as it is", "changed"), unit="seed")
 
@@ -277,9 +294,11 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.lossless-greedy-share": greedy,
     "speculative.lossless-greedy-bfloat16": greedy,
     "speculative.lossless-sampling": sampling,
+    "speculative.lossless-sampling-smollm2": sampling,
     "speculative.sequential-baseline": costs,
     "speculative.sequential-baseline-16": costs,
     "speculative.one-pass-drafting": drafts,
+    "speculative.one-pass-drafting-same-layers": drafts,
     "speculative.drafting-share": drafts,
     "speculative.concurrency": ceiling,
     "speculative.lightweight": partial(
@@ -291,7 +310,9 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.lossless-6x": speed_ups,
     "speculative.lossless-6x-somewhere": speed_ups,
     "speculative.pays": speed_ups,
-    "speculative.pays-in-bfloat16": speed_ups,
+    "speculative.pays-in-bfloat16": partial(
+        by_method, metric="seconds a token", label="seconds a token of decoding"
+    ),
     "speculative.beats-lookup": speed_ups,
     "speculative.race": speed_ups,
     "speculative.sampling-speed": by_temperature,
@@ -317,4 +338,17 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.depth": partial(_CHANGED, change="depth"),
     "speculative.decay": partial(_CHANGED, change="uniform"),
     "speculative.random-anchors": partial(_CHANGED, change="grid"),
+    "speculative.concurrency-batches": batches,
+    "speculative.features-raise-acceptance-smollm2": _ACCEPTED,
+    "speculative.keys-and-values-over-input-smollm2": _ACCEPTED,
+    "speculative.beats-eagle3-smollm2": partial(
+        by_method, metric="seconds a token", label="seconds a token of decoding"
+    ),
+    "speculative.acceptance-smollm2": _ACCEPTED,
+    "speculative.acceptance-autoregressive-smollm2": _ACCEPTED,
+    "speculative.autoregressive-alone": partial(
+        paired, metric="nats a token", label="nats a token under the target", methods=("autoregressive alone", "DFlash alone")
+    ),
+    "speculative.taps": _ACCEPTED,
+    "speculative.block": _ACCEPTED,
 }  # fmt: skip
