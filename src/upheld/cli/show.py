@@ -36,12 +36,15 @@ def show(
 
 def _verdicts(claims: Any, scale: Any, ledger: Path) -> dict[str, Verdict]:
     """Verdicts by claim id; none when nothing was measured here yet."""
-    from upheld.claims import Ledger, judge
+    from upheld.claims import Ledger, evidence, judge
 
     if not ledger.exists():
         return {}
     with Ledger(ledger, for_reading=True) as book:
-        return {claim.id: judge(claim, scale, book) for claim in claims}
+        # Several claims ask about one experiment, which may have a million measurements: it is read once.
+        experiments = {claim.experiment.name: claim.experiment for claim in claims}
+        found = {name: evidence(experiment, scale, book) for name, experiment in experiments.items()}
+        return {claim.id: judge(claim, scale, book, found[claim.experiment.name]) for claim in claims}
 
 
 def _document(method: Method, claims: Any, verdicts: dict[str, Verdict], scale: str) -> dict[str, object]:
