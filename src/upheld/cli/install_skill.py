@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +40,8 @@ def install_skill(
 
 def skill_text() -> str:
     """The skill that comes with this version."""
+    from importlib import resources
+
     return resources.files("upheld.cli").joinpath("skill", FILE).read_text(encoding="utf-8")
 
 
@@ -57,4 +57,6 @@ def as_installed(text: str) -> bool:
 
 
 def _digest(text: str) -> str:
+    import hashlib
+
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

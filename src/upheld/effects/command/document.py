@@ -19,7 +19,7 @@ from upheld.effects.estimate import ASSUMPTIONS, EffectEstimate
 from upheld.effects.stream import EffectStream
 from upheld.report.content import records
 
-SCHEMA = "upheld.effects.run/1"
+SCHEMA, LINE_SCHEMA = "upheld.effects.run/1", "upheld.effects.report/1"
 NOTICE = (
     "A reconstruction: of the paper (ICML 2026) the abstract alone is public. Residual pooling, blocks and confidence sequences are not "
     "the paper's; --as-described goes without the first two."
@@ -42,7 +42,7 @@ def report_line(report: Report) -> str:
     estimate = json.loads(report.estimate.to_json())
     estimate.pop("assumptions")
     return json.dumps(
-        {"rows_read": report.rows, "rows_per_second": round(report.rate), **estimate},
+        {"schema": LINE_SCHEMA, "rows_read": report.rows, "rows_per_second": round(report.rate), **estimate},
         ensure_ascii=False,
         allow_nan=False,
     )

@@ -16,7 +16,7 @@ from upheld.isotropy.command.survey import ORDER_2, OURS, Digest, Scored
 from upheld.isotropy.evaluation import foretold
 from upheld.isotropy.trust import MEANING
 
-SCHEMA = "upheld.isotropy.command.scoring/1"
+SCHEMA = "upheld.isotropy.run/1"
 
 
 def run_document(
