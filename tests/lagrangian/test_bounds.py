@@ -75,12 +75,22 @@ def test_sample_size_is_the_fewest(s, eps, B, pi_max):
 
 
 def test_the_observed_bound_is_below_the_theorems():
-    """With gradients as long as they may be it is the theorem's; with shorter ones less."""
+    """With supergradients as long as they may be it is the theorem's; with ever shorter ones half of it."""
     s, N, B, pi_max = 9, 100, 2.0, 5.0
-    step, distance = bounds.sga_step(N, B, pi_max), bounds.diameter(s, pi_max)
-    longest = N * bounds.lipschitz(s, B) ** 2
-    assert bounds.observed_sga_bound(distance, step, longest, N) == pytest.approx(bounds.sga_bound(s, N, B, pi_max))
-    assert bounds.observed_sga_bound(distance, step, longest / 4, N) < bounds.sga_bound(s, N, B, pi_max)
+    step, longest = bounds.sga_step(N, B, pi_max), bounds.lipschitz(s, B)
+    theorem = bounds.sga_bound(s, N, B, pi_max)
+    assert bounds.observed_sga_bound(s, N, pi_max, step, longest) == pytest.approx(theorem)
+    assert bounds.observed_sga_bound(s, N, pi_max, step, 0.0) == pytest.approx(theorem / 2)
+    assert bounds.sga_bound(s, N, B, pi_max, length=longest / 4) == pytest.approx(theorem / 4)
+    assert bounds.sga_bound(s, N, B, pi_max, length=2 * longest) == pytest.approx(theorem)
+
+
+def test_shorter_supergradients_need_fewer_instances():
+    assert sample_size(4, 0.5, 1.0, 1.0, "sga", length=2.0) == 64 == sample_size(4, 0.5, 1.0, 1.0, "sga") // 4
+    with pytest.raises(ValueError, match="length shortens the bound of sga alone, not that of erm; leave it out"):
+        sample_size(4, 0.5, 1.0, 1.0, "erm", length=2.0)
+    with pytest.raises(ValueError, match="length must be positive, got 0"):
+        sample_size(4, 0.5, 1.0, 1.0, "sga", length=0.0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,11 @@ With |b_k|, |(A x)_k| <= B on s coupling rows and Pi = [0, pi_max]^s (Le, Nguyen
     averaged SGA   E excess <= L D / sqrt(N) = 2 B pi_max s / sqrt(N),  step eta = pi_max / (2 B sqrt(N))             (3)
     warm start     E ||mean pi* - E pi*||^2 <= s pi_max^2 / (4 N)                                                     (4)
 
+(3) holds as it stands with G sqrt(N) for L sqrt(N) where the supergradients' second moments (1/N) sum_t E ||g_t||^2 are at most
+G^2; `upheld.lagrangian.bernstein` bounds them by those seen. At any constant step::
+
+    E excess <= D^2 / (2 eta N) + eta G^2 / 2                                                                         (3')
+
 kappa = int_0^1 sqrt(ln(1 + 1/x)) dx comes from Dudley's integral with its usual constant 12; (2) is then 109.42 B pi_max
 s^1.5 / sqrt(N). On equations Pi = [-pi_max, pi_max]^s: D doubles in (2), (4) is multiplied by 4, and (3) stays as it is, since
 from 0 no point of Pi is farther than pi_max sqrt(s).
@@ -61,23 +66,18 @@ def sga_step(N: int, B: float, pi_max: float) -> float:
     return float(pi_max / (2 * B * np.sqrt(N)))
 
 
-def sga_bound(s: int, N: int, B: float, pi_max: float) -> float:
-    """(3), in objective units."""
-    return lipschitz(s, B) * diameter(s, pi_max) / float(np.sqrt(N))
+def sga_bound(s: int, N: int, B: float, pi_max: float, *, length: float | None = None) -> float:
+    """(3), in objective units; with G = `length` in place of L, at the step diam Pi / (G sqrt(N))."""
+    longest = lipschitz(s, B) if length is None else min(length, lipschitz(s, B))
+    return longest * diameter(s, pi_max) / float(np.sqrt(N))
 
 
-def observed_sga_bound(distance: float, step: float, squared_norms: float, N: int) -> float:
-    """distance^2 / (2 eta N) + eta sum ||g_t||^2 / (2 N): what (3) becomes with the gradients seen, in objective units.
+def observed_sga_bound(s: int, N: int, pi_max: float, step: float, length: float) -> float:
+    """(3'), in objective units, for a run at the constant `step` whose supergradients' second moments are at most `length`^2.
 
-    Parameters
-    ----------
-    distance : from the start to the farthest point of Pi that may be best
-    step : the constant step eta
-    squared_norms : sum of ||g_t||^2 over the N instances
-
-    Its expectation bounds the expected excess, as (3) does, and it is never above (3) at the theory's step.
+    At the theory's step it is between half of (3) and all of it.
     """
-    return float(distance**2 / (2 * step * N) + step * squared_norms / (2 * N))
+    return float(diameter(s, pi_max) ** 2 / (2 * step * N) + step * length**2 / 2)
 
 
 def warm_start_bound(s: int, N: int, pi_max: float, *, equations: bool = False) -> float:
@@ -85,7 +85,7 @@ def warm_start_bound(s: int, N: int, pi_max: float, *, equations: bool = False) 
     return float(s * diameter(1, pi_max, equations=equations) ** 2 / (4 * N))
 
 
-def sample_size(s: int, eps: float, B: float, pi_max: float, method: str) -> int:
+def sample_size(s: int, eps: float, B: float, pi_max: float, method: str, *, length: float | None = None) -> int:
     """Fewest past instances for which a bound is at most `eps`.
 
     Parameters
@@ -93,21 +93,34 @@ def sample_size(s: int, eps: float, B: float, pi_max: float, method: str) -> int
     s, B, pi_max : as in (1)
     eps : objective units for ``"erm"`` and ``"sga"``, squared units of the multipliers for ``"warm-start"``
     method : which bound to invert
+    length : for ``"sga"``: G of (3'), as `SGAMultipliers.observed_length` estimates it; None counts every supergradient as long as
+        `B` allows
 
     Raises
     ------
     ValueError
-        If an argument is not positive or the method is unknown.
+        If an argument is not positive, the method is unknown, or `length` is given for another than ``"sga"``.
 
     Examples
     --------
     >>> sample_size(4, 0.5, 1.0, 1.0, "sga")
     256
+    >>> sample_size(4, 0.5, 1.0, 1.0, "sga", length=1.0)               # supergradients a quarter as long as they may be
+    16
     """
-    for name, value in (("s", s), ("eps", eps), ("B", B), ("pi_max", pi_max)):
+    given = (
+        ("s", s),
+        ("eps", eps),
+        ("B", B),
+        ("pi_max", pi_max),
+        *((("length", length),) if length is not None else ()),
+    )
+    for name, value in given:
         if not value > 0:
             raise ValueError(f"{name} must be positive, got {value}")
-    at_one = {"erm": lambda: erm_bound(s, 1, B, pi_max), "sga": lambda: sga_bound(s, 1, B, pi_max)}
+    if length is not None and method != "sga":
+        raise ValueError(f"length shortens the bound of sga alone, not that of {method}; leave it out")
+    at_one = {"erm": lambda: erm_bound(s, 1, B, pi_max), "sga": lambda: sga_bound(s, 1, B, pi_max, length=length)}
     if method == "warm-start":
         return int(np.ceil(warm_start_bound(s, 1, pi_max) / eps * (1 - 1e-12)))
     if method not in at_one:

@@ -28,7 +28,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from upheld.lagrangian.ascent import Box, Budget, Search, box_of, mean_evaluator
-from upheld.lagrangian.bounds import erm_bound, sga_bound, sga_step, warm_start_bound
+from upheld.lagrangian.bernstein import SecondMoment
+from upheld.lagrangian.bounds import erm_bound, lipschitz, observed_sga_bound, sga_bound, sga_step, warm_start_bound
 from upheld.lagrangian.bundle import CutModel, level_bundle
 from upheld.lagrangian.minimum_norm import minimum_norm_maximiser
 from upheld.lagrangian.oracles import Instance, check_alike, inside
@@ -178,6 +179,7 @@ class SGAMultipliers(MultiplierLearner):
     _sum: np.ndarray
     _count: int
     _tail: TailAverage
+    _moment: SecondMoment
 
     @property
     def multipliers_(self) -> np.ndarray:
@@ -195,6 +197,24 @@ class SGAMultipliers(MultiplierLearner):
         if not isinstance(self.init, str) and np.any(self.init):
             return float("nan")
         return sga_bound(len(self.row_names_), self.n_seen_, self.B_, self.pi_max_)
+
+    def observed_length(self, delta: float = 0.05) -> float:
+        """G: root mean square of the supergradients, bounded from those seen with probability 1 - delta (empirical Bernstein).
+
+        For `sample_size`, and for ``B=G / (2 sqrt(s))``, with which the theory's step is the best for such supergradients.
+        """
+        self._check_fitted()
+        return self._moment.root(lipschitz(len(self.row_names_), self.B_), delta)
+
+    def observed_bound(self, delta: float = 0.05) -> float:
+        """`bound_` with the supergradients' observed length in place of the longest; with probability 1 - delta over these.
+
+        NaN where the theorem does not hold.
+        """
+        if np.isnan(self.bound_):
+            return float("nan")
+        s = len(self.row_names_)
+        return observed_sga_bound(s, self.n_seen_, self.pi_max_, self._eta, self.observed_length(delta))
 
     def _reset(self) -> None:
         super()._reset()
@@ -231,13 +251,15 @@ class SGAMultipliers(MultiplierLearner):
             self._count += 1
         else:
             self._tail.add(pi)
-        along = self._step_along(instance.oracle(pi, n_jobs=self.n_jobs).g)
+        g = instance.oracle(pi, n_jobs=self.n_jobs).g
+        self._moment.add(float(g @ g))
+        along = self._step_along(g)
         self._pi = self._box.clip(pi + (along if self.scale == 1 else self.scale * along))
 
     def _begin(self, pi: np.ndarray) -> None:
         """At pi_1, having seen nothing."""
         self._pi, self._origin, self._farthest = pi, pi.copy(), 0.0
-        self._squares = np.zeros(pi.size)
+        self._squares, self._moment = np.zeros(pi.size), SecondMoment()
         self._sum, self._count, self._tail = np.zeros(pi.size), 0, TailAverage(pi.size)
         self._eta = sga_step(int(self._horizon or 1), self.B_, self.pi_max_) if self.step == "theory" else np.nan
 

@@ -168,7 +168,8 @@ def test_every_learner_s_bound_holds(days, lagrangian, learner):
     assert one["learned_bound"] == pytest.approx(relaxed_by_highs(days / "today.mps", report["multipliers"]), rel=1e-7)
     assert one["bound_after_steps"] <= optimum_by_highs(days / "today.mps") + 1e-6
     assert (report["learning"]["theorem_bound"] is not None) == (learner in ("paper", "erm", "warm-start"))
-    assert (report["learning"]["theorem_instances_for_1_percent"] is not None) == (learner in ("paper", "erm"))
+    assert (report["learning"]["theorem_instances_for_1_percent"] is not None) == (learner in ("sga", "paper", "erm"))
+    assert ("observed_length" in report["learning"]) == (learner in ("sga", "paper"))
     assert ("chosen" in report["learning"]) == (learner == "contextual")
 
 
@@ -178,6 +179,9 @@ def test_the_theorem_s_constants_by_hand(days, lagrangian):
     learning = json.loads(done.stdout)["learning"]
     assert (learning["B"], learning["pi_max"], learning["rows"]) == (3, 200, 7)
     assert learning["theorem_bound"] == pytest.approx(2 * 3 * 200 * 7 / 5**0.5)
+    assert learning["longest"] == pytest.approx(2 * 3 * 7**0.5)
+    assert 0 < learning["observed_length"] <= learning["longest"]
+    assert learning["theorem_bound"] / 2 < learning["observed_bound"] <= learning["theorem_bound"]
     lp = np.mean(
         [CoupledMILP.from_mps(days / "past" / f"day_{k}.mps", "assign_.*").lp_relaxation()[0] for k in range(1, 6)]
     )

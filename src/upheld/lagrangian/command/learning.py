@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from upheld.lagrangian.ascent import box_of
-from upheld.lagrangian.bounds import sample_size
+from upheld.lagrangian.bounds import lipschitz, sample_size
 from upheld.lagrangian.command.options import CONTEXTUAL_ENDING, Options
 from upheld.lagrangian.command.reading import Read, explained, named
 from upheld.lagrangian.contextual import EPOCHS, ContextualMultipliers
@@ -28,6 +28,7 @@ from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.saving import for_instance, is_contextual, load_multipliers, save_multipliers
 
 FEWEST_FOR_ALARM = 19  # so that one in twenty can be told
+CONFIDENCE = 0.95  # of what is said from the supergradients seen
 ENOUGH = 0.01  # of the bound: the accuracy for which the theorem's number of instances is told
 
 
@@ -126,14 +127,29 @@ def _account(learner: MultiplierLearner, options: Options, past: Sequence[Read],
     scale = ENOUGH * abs(float(np.mean([read.M.lp_relaxation()[0] for read in past])))
     account: dict[str, Any] = {
         "learner": options.learner_name, "instances": [read.title for read in past], "rows": s, "B": B, "pi_max": learner.pi_max_,
-        "seconds": seconds, "theorem_bound": learner.bound_, "theorem_instances_for_1_percent": None,
+        "seconds": seconds, "theorem_bound": learner.bound_, "theorem_instances_for_1_percent": None, "one_percent": scale,
     }  # fmt: skip
-    method = {"paper": "sga", "erm": "erm"}.get(options.learner_name)
+    method = {"sga": "sga", "paper": "sga", "erm": "erm"}.get(options.learner_name)
     if method is not None and scale > 0:
         account["theorem_instances_for_1_percent"] = sample_size(s, scale, B, learner.pi_max_, method)
     if isinstance(learner, ContextualMultipliers):
         account |= {"chosen": learner.chosen_, "epoch": learner.epoch_, "validation": learner.validation_}
-    return account
+    return account | observed(learner, scale)
+
+
+def observed(learner: MultiplierLearner | None, one_percent: float) -> dict[str, Any]:
+    """What averaged SGA's theorem says with the supergradients seen so far in place of the longest: with 95 % confidence."""
+    if not isinstance(learner, SGAMultipliers) or one_percent <= 0:
+        return {}
+    length, s = learner.observed_length(1 - CONFIDENCE), len(learner.row_names_)
+    return {
+        "observed_length": length,
+        "longest": lipschitz(s, learner.B_),
+        "observed_bound": learner.observed_bound(1 - CONFIDENCE),
+        "observed_instances_for_1_percent": sample_size(
+            s, one_percent, learner.B_, learner.pi_max_, "sga", length=length
+        ),
+    }
 
 
 def save(found: Learned, path: Path, read: Read) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from upheld.lagrangian.command.bounding import Bounded, bounded, pieces
 from upheld.lagrangian.command.document import bounds_table, plan_table, prices_table, run_document
 from upheld.lagrangian.command.formats import Formats
-from upheld.lagrangian.command.learning import Learned, learned, loaded, priced_rows, save
+from upheld.lagrangian.command.learning import Learned, learned, loaded, observed, priced_rows, save
 from upheld.lagrangian.command.options import Options
 from upheld.lagrangian.command.reading import Read, Reader, Source, check_apart, named_files, rows_in_file
 from upheld.report.content import drawn, json_text
@@ -35,6 +35,8 @@ def planned(options: Options) -> tuple[dict[str, Any], list[Path]]:
         reader.formats.check_needed()
         found = _multipliers(past, new[0], options, progress)
         results = _bounds(new, found, options, progress)
+    if options.online:  # what is proven lives on with what was learned
+        found.account |= observed(found.learner, found.account["one_percent"])
     document = run_document(options, reader, found, results)
     return document, _write(options, document, found, results)
 

@@ -58,11 +58,22 @@ def _learning(learning: Mapping[str, Any]) -> str:
     if learning["theorem_bound"] is not None:
         what = "squared distance to the mean optimum" if learning["learner"] == "warm-start" else "expected loss"
         text += f"; proven: {what} at most {learning['theorem_bound']:,.4g}"
-    if learning["theorem_instances_for_1_percent"] is not None:
-        text += f" (at most 1 % of the bound: {learning['theorem_instances_for_1_percent']:,} instances)"
+        if learning.get("observed_bound") is not None:
+            text += f", or {learning['observed_bound']:,.4g} by the supergradients seen (95 % sure)"
     if "chosen" in learning:
         text += f"; held-out instances chose {learning['chosen']}"
-    return text
+    return text + _enough(learning)
+
+
+def _enough(learning: Mapping[str, Any]) -> str:
+    """How many instances would prove an expected loss of at most 1 % of the bound."""
+    needed = learning["theorem_instances_for_1_percent"]
+    if needed is None:
+        return ""
+    who = "this learner" if learning["learner"] == "erm" else "averaged SGA"
+    text = f"\nan expected loss of at most 1 % of the LP bound is proven of {who} from {needed:,} instances on"
+    seen = learning.get("observed_instances_for_1_percent")
+    return text + (f", by the supergradients seen (95 % sure) from {seen:,} on" if seen is not None else "")
 
 
 def _instances(document: Mapping[str, Any]) -> Table:
