@@ -115,8 +115,8 @@ def _exit_code(arguments: list[str]) -> int:
     except TyperException as error:  # the command line itself is wrong; Typer's sentence says what
         complain(f"{error.format_message()} {_help(arguments)}")
         return 2
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        if os.environ.get("UPHELD_TRACEBACK"):
+    except Exception as error:
+        if os.environ.get("UPHELD_TRACEBACK") or not _is_about_input(error):
             raise
         complain(_explained(error))
         try:
@@ -144,8 +144,23 @@ def _help(arguments: Sequence[str]) -> str:
     return f"(upheld {' '.join([*known, *method, '--help'])} tells how)"
 
 
+def _is_about_input(error: Exception) -> bool:
+    """What is wrong with what was given, not with the command.
+
+    Compiled readers of others raise the bare class at a damaged file; readers that call themselves end where it nests without end.
+    """
+    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError, RecursionError)
+    return isinstance(error, kinds) or type(error) is Exception
+
+
 def _explained(error: Exception) -> str:
     """The sentence of an exception; what an exception of the interpreter does not say is how to mend it."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give less data at once, fewer --jobs, or a larger machine"
+    if isinstance(error, RecursionError):
+        return "what was read is nested without end; is it the file you meant, and whole?"
+    if type(error) is Exception:
+        return f"a file that was named cannot be read ({error}); is it whole, and of the kind that is asked for?"
     if isinstance(error, ModuleNotFoundError):
         brings = [method.install for method in catalog.methods() if error.name in method.modules()]
         return f"{error.name} is not installed; it comes with: {brings[0] if brings else f'pip install {error.name}'}"
