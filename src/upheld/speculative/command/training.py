@@ -13,10 +13,10 @@ from transformers import PreTrainedModel
 from upheld.llm.loading import device_for
 from upheld.report.content import json_text
 from upheld.report.progress import Part, Progress
-from upheld.speculative.command.asking import Asked, load_pair
+from upheld.speculative.command.asking import Asked, load_pair, read
 from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.configuration import DFlashConfig
-from upheld.speculative.data import built_in, read_prompts, training_set
+from upheld.speculative.data import built_in, training_set
 from upheld.speculative.heads import EagleHead, MedusaHeads
 from upheld.speculative.making import Made, fast_format, make_drafter
 from upheld.speculative.responses import Progress as Answered
@@ -66,7 +66,8 @@ def make(asked: Asked, folder: Path, progress: Progress) -> Made:
         raise ValueError(
             f"{asked.model} has no chat template, so the built-in requests are nothing to it; give texts of your own with --train-prompts"
         )
-    own = None if asked.train_prompts is None else read_prompts(asked.train_prompts, chat=pair.chats)
+    prompts = asked.train_prompts
+    own = None if prompts is None else [one for one, _ in read(prompts, pair, asked.max_tokens)]
     with progress.part("training a drafter") as part:
         return make_drafter(
             pair.target, pair.tokenizer, training_set() if own is None else own, folder, minutes=asked.minutes,
