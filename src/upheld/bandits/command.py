@@ -328,38 +328,33 @@ def _write(found: Evaluation, document: dict[str, Any], out: Path) -> None:
 
 
 def _print(found: Evaluation, document: dict[str, Any], out: Path | None) -> None:
-    from rich.console import Console
+    from upheld.report.printing import Terminal
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
-
-    say(
+    terminal = Terminal()
+    terminal.say(
         f"{found.instance[0].upper()}{found.instance[1:]}: {len(found.arms)} arms, good enough is a mean reward of {found.threshold:g}."
     )
-    say(NOTICE[found.kind])
+    terminal.say(NOTICE[found.kind])
     if found.kind == "replay":
-        say(
+        terminal.say(
             f"Effective horizon: {found.horizon:,} of {found.arms['rows'].sum():,} rows; every run of every policy accepted as many."
         )
     estimated = "" if found.kind == "simulation" else ", estimated from the log"
     runs = document["settings"]["runs"]
-    say(
+    terminal.say(
         f"\nReward lost in {found.horizon:,} rounds{estimated}: mean of {runs:,} run{'s' * (runs > 1)} (99 in 100 lose less than):\n"
     )
-    console.print(_policy_table(found, document))
-    say(_meaning(found))
-    console.print(_arm_table(found))
+    terminal.show(_policy_table(found, document))
+    terminal.say(_meaning(found))
+    terminal.show(_arm_table(found))
     if out is not None:
-        say(f"wrote {out}: results.parquet, report.json, pictures (png and svg)")
+        terminal.say(f"wrote {out}: results.parquet, report.json, pictures (png and svg)")
 
 
 def _policy_table(found: Evaluation, document: dict[str, Any]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from upheld.report.printing import cell, plain_table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("\npolicy", no_wrap=True)
     for heading in ("refined\nregret", "threshold\nregret", "standard\nregret", "ends\ncertified", "by\nround"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -373,11 +368,11 @@ def _policy_table(found: Evaluation, document: dict[str, Any]) -> Table:
             ends = (
                 _percent(row["certified"]),
                 f"{row['certified_by']:,.0f}",
-                escape(str(row["certified_arm"])),
+                cell(row["certified_arm"]),
                 _percent(row["satisficing"]),
             )
         else:
-            ends = ("never" if row["policy"].startswith("uncertain") else "makes none", "", "", "")
+            ends = ("never" if row["policy"].startswith("uncertain") else "makes none", "", cell(""), "")
         table.add_row(row["policy"], *losses, *ends)
     return table
 
@@ -393,11 +388,10 @@ def _meaning(found: Evaluation) -> str:
 
 
 def _arm_table(found: Evaluation) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from upheld.report.printing import cell, plain_table
 
     log = "rows" in found.arms
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("arm", overflow="fold")
     for heading in (
         *(["rows"] if log else []),
@@ -409,7 +403,7 @@ def _arm_table(found: Evaluation) -> Table:
     for row in found.arms.sort_values("mean", ascending=False).to_dict("records"):
         numbers = [f"{row['rows']:,}"] if log else []
         numbers += [f"{row['mean']:.4g}"] + ([f"{row['se']:.2g}"] if log else [])
-        table.add_row(escape(str(row["arm"])), *numbers, _percent(row["satisficing"]))
+        table.add_row(cell(row["arm"]), *numbers, _percent(row["satisficing"]))
     return table
 
 

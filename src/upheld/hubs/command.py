@@ -17,11 +17,11 @@ from upheld.report.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
     from rich.table import Table
 
     from upheld.hubs.analysis import Analysis, Part
     from upheld.hubs.contest import HubCall
+    from upheld.report.printing import Terminal
 
 EXAMPLE = """upheld run hubs {file} --groups subtype --compare --out out
   # these are 30 of 2,308 genes, few enough for stability; for 60, in Python: upheld.hubs.data.write_khan("khan60.csv", top=60)"""
@@ -409,31 +409,27 @@ def _write(answer: Analysis, document: Mapping[str, Any], out: Path) -> None:
 
 
 def _print(answer: Analysis, document: Mapping[str, Any], out: Path | None) -> None:
-    from rich.console import Console
+    from upheld.report.printing import Terminal
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False)
-
-    say(_summary(document) + "\n")
-    console.print(_hub_table(answer, console.width))
+    terminal = Terminal()
+    terminal.say(_summary(document) + "\n")
+    terminal.show(_hub_table(answer, terminal.width))
     if "p_value_permutation" in answer.table:
-        say(f"\n{P_VALUES}")
-    say("\n" + _certificate(document))
+        terminal.say(f"\n{P_VALUES}")
+    terminal.say("\n" + _certificate(document))
     for remark in document["remarks"]:
-        say(f"Note: {remark}.")
+        terminal.say(f"Note: {remark}.")
     for what, why in document["not_computed"].items():
-        say(f"Not computed: {what}: {why}.")
+        terminal.say(f"Not computed: {what}: {why}.")
     if document["rivals"]:
-        _print_rivals(console, answer, document)
+        _print_rivals(terminal, answer, document)
     if answer.enriched is not None:
-        console.print(
+        terminal.say(
             "\nGene sets by the hubs they hold (hypergeometric test, FDR of Benjamini and Hochberg)\n", style="bold"
         )
-        console.print(_enrichment_table(answer.enriched))
+        terminal.show(_enrichment_table(answer.enriched))
     if out is not None:
-        say(f"\nwrote {out}: hubs.csv (all variables), hubs.json, hubs.png, hubs.svg")
+        terminal.say(f"\nwrote {out}: hubs.csv (all variables), hubs.json, hubs.png, hubs.svg")
 
 
 def _summary(document: Mapping[str, Any]) -> str:
@@ -471,10 +467,9 @@ def _certificate(document: Mapping[str, Any]) -> str:
 
 
 def _hub_table(answer: Analysis, width: int) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from upheld.report.printing import cell, plain_table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     shown = answer.table.head(SHOWN)
     headings = {
         "influence": "influence", "interval": "95 % interval", "rank": "rank", "selected": "hub", "stability": "stability",
@@ -486,8 +481,8 @@ def _hub_table(answer: Analysis, width: int) -> Table:
         table.add_column(headings[name], justify="left" if name in ("hub", "kind") else "right", no_wrap=name != "kind")
     for row in shown.to_dict("records"):
         row["interval"] = math.nan if math.isnan(row.get("low", math.nan)) else f"{row['low']:.3f} to {row['high']:.3f}"
-        cells = [escape(_cell(name, row[name])) for name in present]
-        table.add_row(escape(str(row["variable"])), *cells, style="bold" if row["selected"] else None)
+        cells = [cell(_cell(name, row[name])) for name in present]
+        table.add_row(cell(row["variable"]), *cells, style="bold" if row["selected"] else None)
     return table
 
 
@@ -501,12 +496,11 @@ def _cell(name: str, value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _print_rivals(console: Console, answer: Analysis, document: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+def _print_rivals(terminal: Terminal, answer: Analysis, document: Mapping[str, Any]) -> None:
+    from upheld.report.printing import cell, plain_table
 
-    ours, wide = document["hubs"], console.width >= WIDE
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    ours, wide = document["hubs"], terminal.width >= WIDE
+    table = plain_table()
     table.add_column("method", overflow="fold")
     for heading in ("hubs", "Jaccard\nwith ours", "seconds,\ntuning included"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -514,33 +508,33 @@ def _print_rivals(console: Console, answer: Analysis, document: Mapping[str, Any
         table.add_column("which", overflow="fold")
 
     def add(title: str, chosen: Sequence[str], jaccard: str, seconds: float, style: str | None = None) -> None:
-        which = [escape(_few(chosen))] if wide else []
+        which = [cell(_few(chosen))] if wide else []
         table.add_row(title, str(len(chosen)), jaccard, f"{seconds:.2g}", *which, style=style)
 
     add("Joint hubs (ours)", ours, "", document["certificate"]["seconds"], "bold")
     for rival in document["rivals"]:
         jaccard = rival["jaccard_with_ours"]
         add(rival["title"], rival["selected"], "none chosen" if jaccard is None else f"{jaccard:.2f}", rival["seconds"])
-    console.print(
+    terminal.say(
         "\nThe same samples, other methods; penalties cross-validated, hubs by the 2-sd rule on their score\n",
         style="bold",
     )
-    console.print(table)
-    console.print("\nRanks side by side; * chosen as hub\n", style="bold")
-    console.print(_rank_table(answer, [rival["name"] for rival in document["rivals"]], wide))
+    terminal.show(table)
+    terminal.say("\nRanks side by side; * chosen as hub\n", style="bold")
+    terminal.show(_rank_table(answer, [rival["name"] for rival in document["rivals"]], wide))
 
 
 def _rank_table(answer: Analysis, rivals: Sequence[str], wide: bool) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from upheld.report.printing import cell, plain_table
 
-    ranks = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="bold")
+    ranks = plain_table()
+    ranks.padding = (0, 2 if wide else 1, 0, 0)
     ranks.add_column("variable", no_wrap=True)
     for name in ("ours", *rivals):
         ranks.add_column(name.replace("-", "\n"), justify="right", vertical="bottom")
     for row in answer.table.head(SHOWN).to_dict("records"):
         cells = [_rank(row[f"rank{of}"], row[f"selected{of}"]) for of in ("", *(f"_{name}" for name in rivals))]
-        ranks.add_row(escape(str(row["variable"])), *cells)
+        ranks.add_row(cell(row["variable"]), *cells)
     return ranks
 
 
@@ -553,15 +547,14 @@ def _few(names: Sequence[str], most: int = 8) -> str:
 
 
 def _enrichment_table(enriched: pd.DataFrame) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+    from upheld.report.printing import cell, plain_table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("set", overflow="fold")
     for heading in ("genes", "hubs", "p", "FDR"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("which", overflow="fold")
     for row in enriched.head(10).to_dict("records"):
         numbers = (str(row["genes"]), str(row["hubs"]), f"{row['p_value']:.2g}", f"{row['fdr']:.2g}")
-        table.add_row(escape(row["set"]), *numbers, escape(_few(row["which"].split())))
+        table.add_row(cell(row["set"]), *numbers, cell(_few(row["which"].split())))
     return table

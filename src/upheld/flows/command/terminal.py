@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-PIPE = 140
+from upheld.report.printing import Terminal, plain_table
 
 
 def show(document: Mapping[str, Any], out: Path | None) -> None:
     """A row a method, the evidence, and every warning."""
-    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
-
+    terminal = Terminal()
     settings = document["settings"]
-    say(f"{settings['n']} samples of class {settings['target']}, {document['particles']} particles each.\n")
-    console.print(_table(document))
-    say(_meaning(document))
+    terminal.say(f"{settings['n']} samples of class {settings['target']}, {document['particles']} particles each.\n")
+    terminal.show(_table(document))
+    terminal.say(_meaning(document))
     for warning in document["diagnosis"]["warnings"]:
-        say(f"Warning: {warning}.")
+        terminal.say(f"Warning: {warning}.")
     if out is not None:
-        say(f"wrote {out}: samples.npz, summary.json, pictures (png and svg)")
+        terminal.say(f"wrote {out}: samples.npz, summary.json, pictures (png and svg)")
 
 
 def _table(document: Mapping[str, Any]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("\nmethod", no_wrap=True)
     for heading in (
         "guide says\nit is",

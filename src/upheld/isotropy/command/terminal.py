@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from upheld.report.printing import Terminal, cell, plain_table
+
 WIDE = 110  # columns from which the medoid's text fits
-PIPE = 140  # columns where there is no terminal
 
 
 def print_run(document: Mapping[str, Any], *, written: Mapping[Path, str]) -> None:
@@ -22,25 +21,21 @@ def print_run(document: Mapping[str, Any], *, written: Mapping[Path, str]) -> No
     ----------
     written : what is in each file
     """
-    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(_clean(text, "\n"), markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
-
-    say(_summary(document))
-    console.print(_table(document, console.width))
-    say(_meaning(document))
+    terminal = Terminal()
+    terminal.say(_summary(document))
+    terminal.show(_table(document, terminal.width))
+    terminal.say(_meaning(document))
     if document["worst"][0].get("rivals"):
-        console.print("\nThe same prompts, other signals, each high where trust is not deserved\n", style="bold")
-        console.print(_rival_table(document))
+        terminal.say("\nThe same prompts, other signals, each high where trust is not deserved\n", style="bold")
+        terminal.show(_rival_table(document))
     if document["judged"]:
-        _print_judged(console, document["judged"], say)
+        _print_judged(terminal, document["judged"])
     for title, why in document["not_run"].items():
-        say(f"Not run: {title}: {why}.")
+        terminal.say(f"Not run: {title}: {why}.")
     if document["sampling"]:
-        say(_sampling(document))
+        terminal.say(_sampling(document))
     if written:
-        say("\n" + "\n".join(f"wrote {path}: {what}" for path, what in written.items()))
+        terminal.say("\n" + "\n".join(f"wrote {path}: {what}" for path, what in written.items()))
 
 
 def _meaning(document: Mapping[str, Any]) -> str:
@@ -86,7 +81,7 @@ def _table(document: Mapping[str, Any], width: int) -> Table:
     if wide:
         table.add_column("nearest to all", no_wrap=True, overflow="ellipsis", ratio=1, vertical="bottom")
     for row in document["worst"]:
-        cells: list[str | Text] = [f"{'≈ ' if row['overlaps_above'] else ''}{row['rank']}", Text(_called(row))]
+        cells: list[str | Text] = [f"{'≈ ' if row['overlaps_above'] else ''}{row['rank']}", cell(_called(row))]
         cells.append(f"{row['score']:.3f} ± {_decimals(row['se'])}")
         if document["mixed"]:
             cells += [str(row["n"]), _decimals(row["purity_unbiased"])]
@@ -99,14 +94,13 @@ def _table(document: Mapping[str, Any], width: int) -> Table:
             cells.append(f"{row['factuality']:.2f}" if "factuality" in row else "")
         cells.append(_odd(row))
         if wide:
-            cells.append(Text(f"{row['medoid'] + 1}: {_clean(row['medoid_text'])[:200]}"))
+            cells.append(cell(f"{row['medoid'] + 1}: {row['medoid_text'][:200]}"))
         table.add_row(*cells)
     return table
 
 
 def _called(row: Mapping[str, Any]) -> str:
-    prompt = _clean(row["prompt"])
-    name = _clean(row["id"])
+    prompt, name = row["prompt"], row["id"]
     return name if not prompt or prompt == name else f"{name}: {prompt[:60]}"
 
 
@@ -120,43 +114,38 @@ def _decimals(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
-def _clean(text: str, keep: str = "") -> str:
-    """Without signs that command a terminal: what is no letter of a text is a space, but for those of `keep`."""
-    return "".join(sign if sign.isprintable() or sign in keep else " " for sign in text)
-
-
 def _rival_table(document: Mapping[str, Any]) -> Table:
     names = list(document["worst"][0]["rivals"])
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("", justify="right", no_wrap=True, vertical="bottom")
     table.add_column("prompt", no_wrap=True, overflow="ellipsis", max_width=24, vertical="bottom")
     for name in ("score", *names):
         table.add_column(name.replace("-", "\n"), justify="right", vertical="bottom", no_wrap=True)
     for row in document["worst"]:
         values = [_decimals(row["rivals"][name]) for name in names]
-        table.add_row(str(row["rank"]), Text(_called(row)), f"{row['score']:.3f}", *values)
+        table.add_row(str(row["rank"]), cell(_called(row)), f"{row['score']:.3f}", *values)
     return table
 
 
-def _print_judged(console: Console, judged: Mapping[str, Any], say: Callable[[str], None]) -> None:
+def _print_judged(terminal: Terminal, judged: Mapping[str, Any]) -> None:
     some = f", drawn at random from {judged['labelled']:,}" if judged["used"] < judged["labelled"] else ""
-    console.print(
+    terminal.say(
         f"\nHow well each foretells factuality: {judged['used']:,} labelled prompts{some}, 95 % bootstrap intervals\n",
         style="bold",
     )
     if judged["signals"]:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        table = plain_table()
         table.add_column("signal", overflow="fold", vertical="bottom")
         for heading in ("rank correlation", "R²", "R² of the score\nless this one's"):
             table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
         for signal in judged["signals"]:
             table.add_row(
-                Text(signal["title"]), *(_with_interval(signal[what]) for what in ("spearman", "r_squared", "ahead"))
+                cell(signal["title"]), *(_with_interval(signal[what]) for what in ("spearman", "r_squared", "ahead"))
             )
-        console.print(table)
-        say("\nA signal that works has a negative rank correlation; R² hides the sign.")
+        terminal.show(table)
+        terminal.say("\nA signal that works has a negative rank correlation; R² hides the sign.")
     for sentence in judged["sentences"]:
-        say(sentence)
+        terminal.say(sentence)
 
 
 def _with_interval(figure: Sequence[float] | None) -> str:

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from upheld.memory.command.terminal import Terminal
 from upheld.memory.escape import RELAXATION_SWEEPS, SMALLEST_N, basin_lifetime, escape_channels
 from upheld.memory.geometry import FloatArray
 from upheld.memory.montecarlo import SphereSampler
 from upheld.memory.theory import B, alpha_c, phi_eq, ramsauer_bound
 from upheld.report.content import drawn, json_text, records
+from upheld.report.printing import Terminal
 from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 

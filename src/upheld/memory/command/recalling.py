@@ -261,7 +261,7 @@ def _write(out: Path, document: dict[str, Any], recalls: pd.DataFrame, curve: pd
 
 
 def _print(document: dict[str, Any], out: Path | None) -> None:
-    from upheld.memory.command.terminal import Terminal
+    from upheld.report.printing import Terminal
 
     terminal, found = Terminal(), document["summary"]
     terminal.say(

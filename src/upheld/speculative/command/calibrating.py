@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from upheld.report.content import json_text
+from upheld.report.printing import Terminal
 from upheld.report.progress import Progress
 from upheld.speculative.command.asking import Asked, drafter_of, load_pair, read
-from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.costs import calibrate
 from upheld.speculative.stats import expected_tau
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from upheld.report.content import json_text, plain
+from upheld.report.printing import Terminal
 from upheld.report.progress import Progress
 from upheld.speculative import rivals
 from upheld.speculative.command.asking import TRAINED_RIVALS, Asked, Pair, drafter_of, load_pair, read
-from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.costs import CostTable, draft_costs, forward_costs
 from upheld.speculative.data import FAMILIES, Prompt, built_in
 from upheld.speculative.decoder import SpeculativeDecoder
