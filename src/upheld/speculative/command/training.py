@@ -12,9 +12,9 @@ from transformers import PreTrainedModel
 
 from upheld.llm.loading import device_for
 from upheld.report.content import json_text
+from upheld.report.printing import Terminal
 from upheld.report.progress import Part, Progress
 from upheld.speculative.command.asking import Asked, load_pair, read
-from upheld.speculative.command.terminal import Terminal
 from upheld.speculative.configuration import DFlashConfig
 from upheld.speculative.data import built_in, training_set
 from upheld.speculative.heads import EagleHead, MedusaHeads
@@ -23,6 +23,8 @@ from upheld.speculative.responses import Progress as Answered
 from upheld.speculative.responses import load_responses
 from upheld.speculative.rivals import Own, eagle_chain, medusa
 from upheld.speculative.training import DrafterTrainer, TrainReport
+
+SCHEMA = "upheld.speculative.train/1"
 
 EPOCHS, ENDLESS = 30, 10_000
 """Passes over the answers: the drafter ends sooner where its time is over or nothing is gained; the rivals have as long as it took."""
@@ -39,7 +41,7 @@ def train(asked: Asked) -> None:
     with Progress() as progress:
         made = make(asked, asked.out, progress)
     if asked.json:
-        sys.stdout.write(json_text({"path": str(made.path), **made.provenance}))
+        sys.stdout.write(json_text({"schema": SCHEMA, "path": str(made.path), **made.provenance}))
         return
     terminal, described = Terminal(), made.provenance
     terminal.table(
