@@ -105,6 +105,51 @@ def test_bad_requests_are_told_why(served, given, message):
         served[0].completions.create(model="tiny", **given)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"temperature": "hot"}, "temperature must be a number from 0 to 2, got 'hot'"),
+        ({"temperature": -1}, "temperature must be a number from 0 to 2, got -1"),
+        ({"temperature": True}, "temperature must be a number"),
+        ({"top_p": 0}, "top_p must be a number from 1e-09 to 1, got 0"),
+        ({"top_p": 2}, "top_p must be a number"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number of at least 1, got 0"),
+        ({"max_tokens": 2.5}, "max_tokens must be a whole number"),
+        ({"max_completion_tokens": -3}, "max_completion_tokens must be a whole number of at least 1, got -3"),
+        ({"seed": "s"}, "seed must be a whole number"),
+        ({"seed": 2**64}, "seed must be a whole number"),
+        ({"stop": 5}, "stop must be a text or a list of texts that are not empty, got 5"),
+        ({"stop": [""]}, "stop must be a text or a list of texts that are not empty"),
+        ({"stream": "yes"}, "stream must be true or false, got 'yes'"),
+        ({"stream_options": "x"}, "stream_options must be an object"),
+        ({"response_format": {"type": "json_object"}}, "response_format must be text"),
+        ({"messages": [{"role": 3, "content": "x"}]}, "message 0 must have a role and a content that is text"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "message 0 must have a role"),
+        ({"messages": ["a"]}, "message 0 must have a role"),
+        ({"messages": [{"role": "nobody", "content": "x"}]}, "refuses these messages: no such role"),
+    ],
+)
+def test_every_field_is_checked_before_anything_is_decoded(tiny, given, message):
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = (
+        "{% for m in messages %}{% if m.role == 'nobody' %}{{ raise_exception('no such role') }}{% endif %}"
+        "{{ m.content }}{% endfor %}"
+    )
+    service = Service(SpeculativeDecoder(tiny, None), tokenizer, "tiny")
+    with pytest.raises(ValueError, match=message):
+        service.understand({"messages": [{"role": "user", "content": "a"}], **given}, chat=True)
+
+
+def test_parts_of_text_are_one_text(tiny):
+    service = Service(SpeculativeDecoder(tiny, None), byte_tokenizer(), "tiny")
+    parts = [{"type": "text", "text": "he"}, {"type": "text", "text": "llo"}]
+    asked = [
+        service.understand({"messages": [{"role": "user", "content": content}], "response_format": {"type": "text"}}, chat=True)
+        for content in (parts, "hello")
+    ]  # fmt: skip
+    assert torch.equal(asked[0].ids, asked[1].ids)
+
+
 def test_messages_are_checked(served, tiny):
     with pytest.raises(openai.BadRequestError, match="at least one message"):
         served[0].chat.completions.create(model="tiny", messages=[])

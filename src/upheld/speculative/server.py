@@ -17,16 +17,21 @@ from threading import Lock
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from upheld.llm.transcript import Transcript
+from upheld.speculative import fields
 from upheld.speculative.decoder import SpeculativeDecoder
 
 DEFAULT_MAX_TOKENS = 256
+LEAST_TOP_P = 1e-9
+SEEDS = 2**63 - 1
+"""What a generator can be seeded with."""
 
 UNDERSTOOD = {
     "model", "prompt", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "stop", "stream",
-    "stream_options", "seed", "n", "user",
+    "stream_options", "seed", "n", "user", "response_format",
 }  # fmt: skip
 
 
@@ -68,35 +73,36 @@ class Service:
         unknown = sorted(name for name in set(body) - UNDERSTOOD if body[name] not in (None, 0, False))
         if unknown:
             raise ValueError(f"the field {unknown[0]} is not understood here; leave it out")
+        if body.get("response_format") not in (None, {"type": "text"}):
+            raise ValueError("response_format must be text; no other is followed here")
         if body.get("n", 1) not in (None, 1):
             raise ValueError("n must be 1; ask once for every answer")
         ids = self._chat(body.get("messages")) if chat else self._text(body.get("prompt"))
-        most = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS
+        most = fields.whole(body, "max_completion_tokens", low=1) or fields.whole(body, "max_tokens", low=1)
         limit = getattr(self.decoder.target.config, "max_position_embeddings", None)
         if limit is not None and len(ids) >= limit:
             raise ValueError(f"the prompt has {len(ids)} tokens, and the model reads {limit}; shorten it")
-        room = int(most) if limit is None else min(int(most), limit - len(ids))
-        temperature = float(_given(body, "temperature", 1.0))
+        most = most or DEFAULT_MAX_TOKENS
+        temperature = fields.number(body, "temperature", 1.0, low=0, high=fields.MOST_TEMPERATURE)
         config = GenerationConfig(  # type: ignore[no-untyped-call]
-            max_new_tokens=room, do_sample=temperature > 0, top_k=0, top_p=float(_given(body, "top_p", 1.0)),
+            max_new_tokens=most if limit is None else min(most, limit - len(ids)),
+            do_sample=temperature > 0, top_k=0, top_p=fields.number(body, "top_p", 1.0, low=LEAST_TOP_P, high=1),
             temperature=temperature if temperature > 0 else 1.0,
         )  # fmt: skip
-        stop = body.get("stop") or ()
-        options = body.get("stream_options") or {}
         return Asked(
             ids=torch.tensor([ids], device=self.decoder.target.device),
             config=config,
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            stream=bool(body.get("stream")),
-            include_usage=bool(options.get("include_usage")),
-            seed=body.get("seed"),
+            stop=fields.texts(body, "stop"),
+            stream=fields.truth(body, "stream"),
+            include_usage=fields.truth(fields.options(body, "stream_options"), "include_usage"),
+            seed=fields.whole(body, "seed", low=-SEEDS, high=SEEDS),
         )
 
     def pieces(self, asked: Asked) -> Iterator[tuple[str, str | None, int]]:
         """New text, why it ended (None: it goes on), and tokens written so far."""
         source = None
         if asked.seed is not None:
-            source = torch.Generator(self.decoder.target.device).manual_seed(int(asked.seed))
+            source = torch.Generator(self.decoder.target.device).manual_seed(asked.seed)
         ends = self.decoder.target.generation_config.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         transcript, written, given = Transcript(self.tokenizer, asked.stop), 0, 0
@@ -121,14 +127,13 @@ class Service:
         yield transcript.text[given:], finish or "length", written
 
     def _chat(self, messages: Any) -> list[int]:
-        if not isinstance(messages, list) or not messages:
-            raise ValueError("messages must be a list of at least one message with role and content")
+        said = fields.conversation(messages)
         if not self.tokenizer.chat_template:
             raise ValueError(f"{self.name} has no chat template, so it cannot chat; ask /v1/completions")
-        for place, message in enumerate(messages):
-            if not isinstance(message, dict) or not isinstance(message.get("content"), str) or "role" not in message:
-                raise ValueError(f"message {place} must have a role and a content that is text")
-        encoded: Any = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+        try:
+            encoded: Any = self.tokenizer.apply_chat_template(said, add_generation_prompt=True, return_dict=True)
+        except TemplateError as refused:  # a template may refuse a role, or an order of roles
+            raise ValueError(f"the chat template of {self.name} refuses these messages: {refused}") from refused
         return list(encoded["input_ids"])
 
     def _text(self, prompt: Any) -> list[int]:
@@ -220,10 +225,6 @@ def _head(service: Service, kind: str, chat: bool) -> dict[str, Any]:
 def _usage(asked: Asked, written: int) -> dict[str, int]:
     read = asked.ids.shape[1]
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def _given(body: dict[str, Any], name: str, default: float) -> Any:
-    return default if body.get(name) is None else body[name]
 
 
 def listen(service: Service, host: str, port: int) -> None:
