@@ -27,6 +27,7 @@ from upheld.lagrangian.dual import maximise_dual
 from upheld.lagrangian.instance import CoupledMILP
 from upheld.lagrangian.learners import ERMMultipliers, SGAMultipliers, WarmStartMultipliers
 from upheld.lagrangian.oracles import DualEval, Infeasible, Instance, dual_value
+from upheld.lagrangian.tracking import TrackingMultipliers
 
 __all__ = [
     "Budget",
@@ -41,6 +42,7 @@ __all__ = [
     "ObjectiveCut",
     "SGAMultipliers",
     "Solution",
+    "TrackingMultipliers",
     "WarmStartMultipliers",
     "bounds",
     "data",

@@ -35,6 +35,8 @@ from scipy.stats import binom
 
 from upheld.lagrangian.hard_family import SIGMA
 
+SMALLER = 8  # steps of `upheld.lagrangian.tracking` below the best for comparators that never move
+
 
 def lipschitz(s: int, B: float) -> float:
     """L of (1), in units of the coupling rows."""
@@ -83,6 +85,28 @@ def observed_sga_bound(s: int, N: int, pi_max: float, step: float, length: float
 def warm_start_bound(s: int, N: int, pi_max: float, *, equations: bool = False) -> float:
     """(4), in squared units of the multipliers."""
     return float(s * diameter(1, pi_max, equations=equations) ** 2 / (4 * N))
+
+
+def experts(T: int) -> int:
+    """K + 1: steps that double, enough that one is at least half of the best for any path in `T` instances, and smaller ones."""
+    return SMALLER + int(np.ceil(np.log2(1 + 2 * T) / 2)) + 1
+
+
+def dynamic_regret_bound(
+    s: int, T: int, B: float, pi_max: float, path: float = 0.0, *, equations: bool = False
+) -> float:
+    """What `upheld.lagrangian.tracking` loses at most to comparators that move by `path` in all, summed over `T` instances.
+
+    3/2 L sqrt(T (D^2 + 2 D P)) + L D sqrt(T / 2) (1 + ln((K + 1)(K + 2))), in objective units, for every sequence of instances.
+
+    >>> one = dynamic_regret_bound(1, 100, 1.0, 1.0)
+    >>> still, moving = (dynamic_regret_bound(1, 400, 1.0, 1.0, path) / 400 for path in (0.0, 20.0))
+    >>> still < one / 100 < moving
+    True
+    """
+    L, D, K = lipschitz(s, B), diameter(s, pi_max, equations=equations), experts(T) - 1
+    weights = L * D * np.sqrt(T / 2) * (1 + np.log((K + 1) * (K + 2)))
+    return float(1.5 * L * np.sqrt(T * (D**2 + 2 * D * path)) + weights)
 
 
 def sample_size(s: int, eps: float, B: float, pi_max: float, method: str, *, length: float | None = None) -> int:

@@ -156,7 +156,7 @@ def test_the_multipliers_are_the_learner_s(days, lagrangian):
     np.testing.assert_allclose(list(report_of(days / "warm")["multipliers"].values()), theirs)
 
 
-@pytest.mark.parametrize("learner", ["sga", "paper", "erm", "warm-start", "contextual"])
+@pytest.mark.parametrize("learner", ["sga", "paper", "tracking", "erm", "warm-start", "contextual"])
 def test_every_learner_s_bound_holds(days, lagrangian, learner):
     more = {"contextual": ("--epochs", "2"), "erm": ("--learn-calls", "30"), "warm-start": ("--learn-calls", "30")}.get(
         learner, ()
@@ -406,7 +406,7 @@ def test_patterns_that_a_shell_expanded_belong_to_their_option(days, upheld):
         (("--train", "past"), "there is nothing to bound: name new instances with --test"),
         (("--test", "today.mps"), "there is nothing to learn from: name past instances with --train, or saved multipliers"),
         ((*USUAL, "--multipliers", "m.json"), "--train learns multipliers and --multipliers takes saved ones; give one"),
-        ((*USUAL, "--learner", "magic"), "--learner must be one of sga, paper, erm, warm-start, contextual, got 'magic'"),
+        ((*USUAL, "--learner", "magic"), "--learner must be one of sga, paper, tracking, erm, warm-start, contextual, got 'magic'"),
         ((*USUAL, "--method", "newton"), "--method must be one of level, kelley, subgradient, volume, got 'newton'"),
         ((*USUAL, "--epochs", "3"), "--epochs goes with --learner contextual"),
         ((*USUAL, "--learn-calls", "3"), "--learn-calls goes with --learner erm or warm-start"),

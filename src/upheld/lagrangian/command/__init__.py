@@ -53,7 +53,8 @@ def run(
         str | None,
         typer.Option(
             "--learner",
-            help="sga (default): averaged stochastic gradient ascent; paper: the same as published, with its theorem; erm: best mean on "
+            help="sga (default): averaged stochastic gradient ascent; paper: the same as published, with its theorem; tracking: follows "
+            "prices that drift, with --online; erm: best mean on "
             "the past; warm-start: mean of past optima, a start for --steps; contextual: a network that looks at the instance.",
         ),
     ] = None,

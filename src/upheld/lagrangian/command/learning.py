@@ -26,6 +26,7 @@ from upheld.lagrangian.learners import (
 )
 from upheld.lagrangian.oracles import Instance
 from upheld.lagrangian.saving import for_instance, is_contextual, load_multipliers, save_multipliers
+from upheld.lagrangian.tracking import TrackingMultipliers
 
 FEWEST_FOR_ALARM = 19  # so that one in twenty can be told
 CONFIDENCE = 0.95  # of what is said from the supergradients seen
@@ -114,6 +115,9 @@ def _learner(options: Options, end: float, past: Sequence[Read], duals: np.ndarr
         return SGAMultipliers(
             pi_max=end, init="zero", step="theory", average="uniform", horizon=len(past), B=B, n_jobs=options.jobs
         )
+    if name == "tracking":  # as many to come as there were
+        init = box_of(past[0].P, end).clip(duals[0])
+        return TrackingMultipliers(pi_max=end, horizon=2 * len(past), init=init, n_jobs=options.jobs)
     if name == "erm":
         return ERMMultipliers(pi_max=end, passes=calls, n_jobs=options.jobs)
     if name == "warm-start":

@@ -11,7 +11,7 @@ from typing import Any
 from upheld.lagrangian.dual import METHODS
 from upheld.lagrangian.saving import ENDINGS
 
-LEARNERS = ("sga", "paper", "erm", "warm-start", "contextual")
+LEARNERS = ("sga", "paper", "tracking", "erm", "warm-start", "contextual")
 CONTEXTUAL_ENDING = ".safetensors"
 
 
