@@ -174,7 +174,11 @@ def _mean(values: list[float]) -> float:
 def trained_heads(target: PreTrainedModel, tokenizer: Any, minutes: float) -> dict[str, Any]:
     """Both heads, on the same answers of the target, for the same time."""
     with tempfile.TemporaryDirectory() as folder:
-        regenerate(target, tokenizer, training_set(), Path(folder), minutes=minutes)
+        # Answers as long as the race's texts; a part lies there before even a short time is over.
+        regenerate(
+            target, tokenizer, training_set(), Path(folder), max_new_tokens=TOKENS, minutes=minutes,
+            part_seconds=min(60.0, 10 * minutes),
+        )  # fmt: skip
         answers = load_responses(Path(folder))
     made: dict[str, Any] = {
         "eagle": EagleHead.from_target(target, draft_vocab_size=DRAFT_VOCABULARY),
