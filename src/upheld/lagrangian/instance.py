@@ -466,9 +466,8 @@ def _chosen(coupling: str | Sequence[str | int], rows: list[str], matrix: Sparse
     position = {name: k for k, name in enumerate(rows)}
     for row in coupling:
         if row not in position and not (isinstance(row, (int, np.integer)) and 0 <= row < len(rows)):
-            raise ValueError(
-                f"there is no row {row!r} to couple; the model has {len(rows)} rows, the first is {rows[0]}"
-            )
+            first = f", the first is {rows[0]}" if rows else ""
+            raise ValueError(f"there is no row {row!r} to couple; the model has {len(rows)} rows{first}")
         chosen[position[row] if isinstance(row, str) else int(row)] = True
     if not chosen.any():
         raise ValueError("the list of coupling rows is empty; without any there is nothing to relax")

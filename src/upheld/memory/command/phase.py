@@ -228,7 +228,13 @@ def begun(request: Request, out: Path) -> pd.DataFrame:
     whole = path.read_text()
     whole = whole[: whole.rfind("\n") + 1]
     write_files(out, {path.name: whole})
-    return pd.read_csv(io.StringIO(whole), float_precision="round_trip")
+    rows = pd.read_csv(io.StringIO(whole), float_precision="round_trip")
+    if set(COLUMNS) - set(rows.columns):
+        raise ValueError(
+            f"{path} is damaged: it lacks the column {next(name for name in COLUMNS if name not in rows.columns)}; move it away, or name "
+            "another folder with --out"
+        )
+    return rows
 
 
 def _append(path: Path, part: pd.DataFrame) -> None:
