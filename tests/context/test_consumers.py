@@ -32,6 +32,13 @@ def test_the_nearest_line_decides(embed):
     assert all(one.margin > 0 for one in answer)
 
 
+def test_a_case_is_compared_as_its_question_is_which_is_embedded_already(embed):
+    reader = embedding_reader(CITIES, embed)
+    question = "Where do towers stand, and why?  On rock."
+    assert reader._read("- new york: Where do towers stand, and why? On rock.")[1] == " ".join(question.split())
+    assert reader.scores([question], [f"- bath: {question}"])[0].max() > 1 - 1e-6
+
+
 def test_scores_by_hand(embed):
     reader = embedding_reader(CITIES, embed)
     score = reader.scores(["hot water york"], ["- bath: hot water springs"])[0]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from upheld.context.folder import ContextFunction
 
 LABEL_WEIGHT = 0.3
-EDGES = " \t-*|:;,.→"
+EDGES = " \t-*|:;,→"
+"""What sets a line or a label off. Not the full stop, with which a question ends: its case line is then the question, embedded already."""
 
 
 @dataclass(frozen=True)
