@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -241,3 +243,35 @@ def test_without_the_package_the_line_that_installs_it_is_told(tmp_path, site):
     done = Command(tmp_path, site, {"PYTHONPATH": f"{tmp_path}:{site}"})("mcp")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'upheld: upheld mcp needs the package mcp; pip install "upheld[mcp]"\n'
+
+
+def test_over_http_to_this_machine(served: Command):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    going = served.start("mcp", "--http", port)
+    assert going.stderr is not None
+    assert going.stdout is not None
+
+    async def ask() -> Any:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            return await client.call_tool("show_method", {"method": "nosuch"})
+
+    try:
+        assert going.stderr.readline() == f"serving http://127.0.0.1:{port}/mcp\n"
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        found = anyio.run(ask)
+    finally:
+        going.send_signal(signal.SIGTERM)
+        going.wait(timeout=60)
+        going.stdout.close()
+        going.stderr.close()
+    assert found.is_error
+    assert found.content[0].text.startswith("no method 'nosuch'; there are hubs")
