@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -45,3 +47,15 @@ def feed():
         return balancer
 
     return give
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    """Makes a package one that is not installed, whether it is or not."""
+
+    def remove(package: str) -> None:
+        for part in [one for one in sys.modules if one.startswith(f"{package}.")]:
+            monkeypatch.delitem(sys.modules, part)
+        monkeypatch.setitem(sys.modules, package, None)
+
+    return remove

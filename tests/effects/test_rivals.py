@@ -11,8 +11,10 @@ from numpy.testing import assert_allclose
 
 from upheld.effects import StreamingBalancer, rivals
 from upheld.effects.data import DriftStream, load_acic
+from upheld.effects.feed import Feed
 from upheld.effects.reweighted import ReweightedBalancer
-from upheld.effects.rivals import Feed, answer
+from upheld.effects.rivals import answer, thinned
+from upheld.effects.rows import checked_covariates
 
 DRIFT = rivals.TUNED["drift"]
 
@@ -130,15 +132,6 @@ def test_only_pseudo_outcomes_have_a_recent_effect(feed):
         answer("difference in means", feed).recent(100)
 
 
-def test_batch_ipw_is_horvitz_and_thompson_normalised(feed):
-    from sklearn.linear_model import LogisticRegression
-
-    p = LogisticRegression(max_iter=2000).fit(feed.coordinates, feed.w).predict_proba(feed.coordinates)[:, 1]
-    p = np.clip(p, 0.01, 0.99)
-    means = [np.average(feed.y[feed.w == arm], weights=1 / q[feed.w == arm]) for arm, q in ((0, 1 - p), (1, p))]
-    assert_allclose(answer("all rows, ipw", feed).effect, means[1] - means[0], rtol=1e-6)
-
-
 def test_stochastic_gradients_predict_before_they_learn():
     stream = DriftStream(2000, 4, "none", seed=1)
     first = Feed.of(stream.X, stream.w, stream.y, seed=0, budget=0, items=0, settings=DRIFT)
@@ -176,6 +169,41 @@ def test_whole_blocks_are_what_a_coreset_too_large_to_compress_says():
     ).partial_fit(stream.X, stream.y, treatment=stream.w)
     assert len(kept.blocks_) == 2
     assert_allclose(answer("window, whole blocks", feed).effect, kept.estimate().ate, atol=1e-6)
+
+
+def test_few_rows_are_not_thinned():
+    assert_allclose(thinned(np.zeros((50, 2)), 60, 1.0, 0), np.arange(50))
+
+
+def test_thinning_without_its_package_says_what_to_install(feed, absent):
+    absent("goodpoints")
+    with pytest.raises(ImportError, match=r'goodpoints cannot be imported .* pip install "upheld\[effects-thinning\]"'):
+        answer("compress++, whole blocks", feed)
+
+
+def test_thinned_rows_stand_for_all_better_than_rows_drawn_at_random():
+    pytest.importorskip("goodpoints.compress")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1100, 3))
+    kept = thinned(X, 300, 2.0, seed=1)
+    assert 150 <= len(kept) <= 300
+    assert len(set(kept.tolist())) == len(kept)
+
+    def distance(rows):
+        kernel = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 8)
+        weight = np.full(len(X), -1 / len(X))
+        weight[rows] += 1 / len(rows)
+        return float(weight @ kernel @ weight)
+
+    assert distance(kept) < 0.2 * np.mean([distance(rng.choice(1100, len(kept), replace=False)) for _ in range(5)])
+
+
+def test_thinned_blocks_find_the_effect():
+    pytest.importorskip("goodpoints.compress")
+    stream = DriftStream(5000, 6, "assignment", seed=3)
+    feed = feed_of(stream)
+    assert abs(answer("compress++, whole blocks", feed).effect - stream.effect) < 0.25
+    assert answer("compress++, whole blocks", feed).nbytes == answer("window, whole blocks", feed).nbytes
 
 
 def test_windows_end_when_they_are_long_enough_and_have_both_arms():
@@ -229,7 +257,7 @@ def test_logistic_weights_are_inverse_propensity_weights_of_the_items():
     stream = DriftStream(700, 5, "none", seed=2)
     balancer = ReweightedBalancer.as_described(coreset_size=2048, random_state=0)
     balancer.partial_fit(stream.X, stream.y, treatment=stream.w)
-    X = balancer.encoding_.transform(rivals.checked_covariates(stream.X))
+    X = balancer.encoding_.transform(checked_covariates(stream.X))
     p = np.clip(LogisticRegression(max_iter=2000).fit(X, stream.w).predict_proba(X)[:, 1], 0.01, 0.99)
     means = [np.average(stream.y[stream.w == arm], weights=1 / q[stream.w == arm]) for arm, q in ((0, 1 - p), (1, p))]
     assert_allclose(balancer.reweighted()["logistic"], means[1] - means[0], atol=1e-4)

@@ -53,6 +53,10 @@ STYLES: dict[str, tuple[str, str]] = {  # colour, marker
     "difference in means": (QUIET, "|"),
     "all rows, ipw": (QUIET, "1"),
     "all rows, aipw": (QUIET, "2"),
+    "all rows, ebal": (QUIET, "3"),
+    "all rows, econml": (QUIET, "4"),
+    "all rows, doubleml": (QUIET, "+"),
+    "compress++, whole blocks": (GREEN, "X"),
 }
 OTHERS = (GREEN, PINK, BROWN, ORANGE)
 SCENARIO = {
@@ -499,4 +503,7 @@ PICTURES = {
     "effects.coverage": coverage,
     "effects.coverage-anytime": coverage_anytime,
     "effects.race": race,
+    "effects.price-of-forgetting": race,
+    "effects.price-of-forgetting-real": real,
+    "effects.thinning": race,
 }
