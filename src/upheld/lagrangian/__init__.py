@@ -21,6 +21,7 @@ from upheld.lagrangian import bounds, data, families
 from upheld.lagrangian.ascent import Budget, DualResult
 from upheld.lagrangian.bounds import sample_size
 from upheld.lagrangian.branch_and_bound import ObjectiveCut, Solution, root_bound_cut, solve
+from upheld.lagrangian.column_generation import dantzig_wolfe
 from upheld.lagrangian.contextual import ContextualMultipliers
 from upheld.lagrangian.drift import DriftAlarm
 from upheld.lagrangian.dual import maximise_dual
@@ -45,6 +46,7 @@ __all__ = [
     "TrackingMultipliers",
     "WarmStartMultipliers",
     "bounds",
+    "dantzig_wolfe",
     "data",
     "dual_value",
     "families",
