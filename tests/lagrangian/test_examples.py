@@ -7,8 +7,8 @@ import importlib
 
 import pytest
 
-MODULES = ["bounds", "branch_and_bound", "cflp", "contextual", "covering", "data", "drift", "dual", "gap", "hard_family",
-           "instance", "learners", "minimum_norm", "oracles", "projection", "routing", "saving", "unit_commitment"]  # fmt: skip
+MODULES = ["bernstein", "bounds", "branch_and_bound", "cflp", "column_generation", "command.formats", "contextual", "covering", "data", "drift", "dual", "gap", "hard_family",
+           "instance", "learners", "minimum_norm", "oracles", "projection", "routing", "saving", "tracking", "unit_commitment"]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["upheld.lagrangian", *(f"upheld.lagrangian.{name}" for name in MODULES)])
