@@ -7,7 +7,8 @@ import importlib
 
 import pytest
 
-MODULES = ["bernstein", "bounds", "branch_and_bound", "cflp", "column_generation", "command.formats", "contextual", "covering", "data", "drift", "dual", "gap", "hard_family",
+MODULES = ["bernstein", "bounds", "branch_and_bound", "cflp", "column_generation", "command.formats", "contextual", "covering",
+           "data", "drift", "dual", "gap", "hard_family",
            "instance", "learners", "minimum_norm", "oracles", "projection", "routing", "saving", "tracking", "unit_commitment"]  # fmt: skip
 
 
