@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 MINUS, INFINITY = "−", "∞"
 SMALL = 1e-3
+FAR = 1e9
 
 
 def number(value: float, decimals: int | None = None) -> str:
@@ -66,8 +67,16 @@ def _alike(value: float, other: float, decimals: int) -> bool:
 def with_interval(estimate: float, low: float, high: float, region: Sequence[float] = ()) -> tuple[str, str, str]:
     """Estimate and the ends of its interval, none of them written like a border of `region` that it does not reach.
 
-    An interval that is open on one side is written with the digits of the other.
+    An interval that is open on one side is written with the digits of the other; an end that lies further out than anybody reads, as
+    those of two units on a scale of ratios do, is written as open.
+
+    >>> with_interval(1.21, 0.9, 1.6), with_interval(1.21, 0.0, 1e304)
+    (('1.21', '0.90', '1.60'), ('1.2', '0.0', '∞'))
     """
+    low, high = (
+        math.copysign(math.inf, end) if math.isfinite(end) and abs(end) > FAR * max(abs(estimate), 1.0) else end
+        for end in (low, high)
+    )
     finite = [end for end in (low, high) if math.isfinite(end)]
     width = high - low if len(finite) == 2 else 2 * abs(finite[0] - estimate) if finite else math.nan
     first, second, third = together([estimate, low, high], width, region)
