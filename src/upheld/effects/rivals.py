@@ -386,7 +386,7 @@ TUNED: dict[str, dict[str, Settings]] = {
             "tau": 0.125,
         },
         "online matching": {"k": 1, "buffer": 543},
-        "all rows, ebal": {"basis": "features", "pca": False},
+        "all rows, ebal": {"basis": "features", "pca": True},
         "all rows, econml": {"c": 1.0, "ridge": 0.1},
         "all rows, doubleml": {"c": 1.0, "ridge": 0.1},
     },
