@@ -91,3 +91,73 @@ def test_the_meta_level_reviews_each_window_and_answers_stay_those_given_first(t
 def test_an_unknown_protocol(tmp_path):
     with pytest.raises(ValueError, match="protocol is 'x'; choose prequential or accumulated"):
         loop(tmp_path, drawn(9, 0), protocol="x")
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Mortal(ProgramBaseAgent):
+    """Dies at its n-th batch, after it has written."""
+
+    def __init__(self, embed, at: int) -> None:
+        super().__init__(embed)
+        self.left = at
+
+    def apply(self, skill, context, rollouts):
+        done = super().apply(skill, context, rollouts)
+        self.left -= 1
+        if self.left < 0:
+            raise Interrupted
+        return done
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if ".part/" not in name}
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 9, 16])
+def test_killed_in_any_batch_a_kept_stream_goes_on_as_if_nothing_had_been(tmp_path, at):
+    samples = drawn(120, 2)
+    options = {"meta_every": 2, "budget": 100, "keep": True}
+    whole = loop(tmp_path / "whole", samples, **options)
+    value = whole.run(samples, 12)
+    with pytest.raises(Interrupted):
+        loop(tmp_path / "killed", samples, Mortal(hashed, at), **options).run(samples, 12)
+    again = loop(tmp_path / "killed", samples, **options)
+    assert again.ahead > 0 or at < 1
+    assert again.run(samples, 12) == value
+    assert again.scored == whole.scored
+    assert files(tmp_path / "whole") == files(tmp_path / "killed")
+    assert len(list((tmp_path / "killed").glob("kept-*"))) == 1
+
+
+class Dear(ProgramBaseAgent):
+    def apply(self, skill, context, rollouts):
+        raise AssertionError("nobody is asked again")
+
+
+def test_a_stream_that_was_learned_from_asks_nobody_and_another_one_is_refused(tmp_path):
+    samples = drawn(60, 2)
+    value = loop(tmp_path, samples, keep=True).run(samples, 20)
+    again = loop(tmp_path, samples, Dear(hashed), keep=True)
+    assert again.ahead == 3
+    assert again.run(samples, 20) == value
+    assert again.ahead == 0
+    with pytest.raises(ValueError, match="holds a stream whose batch 2 is another"):
+        loop(tmp_path, samples, keep=True).run([*samples[:20], *samples[40:]], 20)
+    with pytest.raises(ValueError, match="under other settings"):
+        loop(tmp_path, samples, keep=True, budget=7)
+
+
+def test_meta_agents_find_what_was_tried_in_folders(tmp_path):
+    online = loop(tmp_path, drawn(120, 2), meta_every=2, budget=100)
+    online.run(drawn(120, 2), 20)
+    assert [entry.folder for entry in online.history] == [f"iterations/{n:02d}" for n in range(5)]
+    for entry in online.history:
+        home = tmp_path / entry.folder
+        assert Context(home / "context").lines()
+        assert (home / "skill/SKILL.md").read_text() == entry.skill.text
+        assert (home / "train/0.json").is_file()
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,6 +75,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     meta_: MetaAgent
     base_: BaseAgent
     online_: OnlineLoop
+    batches_: int
 
     def __init__(
         self, task: Task | None = None, consumer: str | Consumer | Workflow = "embedding", meta: str | MetaAgent = "program",
@@ -107,7 +109,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(shared)} validation questions stand in X too, the first being {shared[0]}; take them out of one"
             )
         if hasattr(self, "online_"):
-            del self.online_
+            del self.online_, self.batches_
         self._prepare(self._task(train), self._task(known))
         self.loop_ = Loop(
             self.task_, val, self.consumer_, self.meta_, self.base_, self.embed_,
@@ -124,12 +126,13 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """One batch of a stream: every item is answered with the context as it stands, then learned from.
 
         Goes on from the context of `fit`, if there is one. A reader knows the labels of all batches so far and of this one; give
-        `classes` where the first batch does not hold them all.
+        `classes` where the first batch does not hold them all. With a `workdir` every batch is kept: a new estimator with the same
+        parameters is given the stream from its start again, and goes on after the last batch that was learned from.
 
         Raises
         ------
         ValueError
-            If X and y differ in length, or fewer than two labels are known.
+            If X and y differ in length, fewer than two labels are known, or the `workdir` keeps another stream.
         """
         known = list(map(str, classes)) if classes is not None else list(getattr(self, "classes_", ()))
         batch = as_samples(X, y, f"batch{getattr(self, 'batches_', 0)}")
@@ -138,10 +141,10 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         task = self._task(listed)
         if not hasattr(self, "online_"):
             start = self.context_.context.root if hasattr(self, "context_") else None
-            self._prepare(task, task, anew=start is None, tuned=False)
+            self._prepare(task, task, anew=start is None, tuned=False, within="online")
             self.online_ = OnlineLoop(
                 task, self.consumer_, self.meta_, self.base_, self.embed_, self.folder_ / "online", RolloutCache(), self.token_budget,
-                confined=self.confined_, seed_context=start or self._seed_folder(),
+                confined=self.confined_, seed_context=start or self._seed_folder(), keep=self.workdir is not None, agents=self._families(),
             )  # fmt: skip
         elif labels != known:
             self.consumer_ = self._consumer(task)
@@ -154,8 +157,9 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.skill_, self.prequential_ = self.online_.incumbent.skill, self.online_.value()
         return self
 
-    def _prepare(self, task: Task, whole: Task, *, anew: bool = True, tuned: bool = True) -> None:
-        """Folder, embedder, sandbox, consumer and agents of a run; `whole` has all labels that are known."""
+    def _prepare(self, task: Task, whole: Task, *, anew: bool = True, tuned: bool = True, within: str = "") -> None:
+        """Folder, embedder, sandbox, consumer and agents of a run; `whole` has all labels that are known, and agents work `within` a part
+        of the folder."""
         self.embed_, self.task_ = self.embed or minilm(), task
         if self.workdir is not None:
             self.folder_ = Path(self.workdir)
@@ -166,7 +170,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.consumer_ = self._consumer(whole)
         if tuned:
             tune(self.consumer_, task.samples)
-        self.meta_, self.base_ = self._meta(), self._base()
+        self.meta_, self.base_ = self._meta(self.folder_ / within), self._base(self.folder_ / within)
 
     @property
     def usage_(self) -> dict[str, Any]:
@@ -236,13 +240,13 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return embedding_reader(task, self.embed_)
         return tfidf_reader(task, [sample.question for sample in self.task_.samples])
 
-    def _meta(self) -> MetaAgent:
+    def _meta(self, home: Path) -> MetaAgent:
         if not isinstance(self.meta, str):
             return self.meta
         given = self.init_skill if isinstance(self.init_skill, Skill) else None
         if self.meta == "llm":
             model = named(self.agent_model, self.endpoint, "agent_model")
-            return LLMMetaAgent(model, self.folder_, sandbox=self._sandbox(), embed=self.embed_, first=given)
+            return LLMMetaAgent(model, home, sandbox=self._sandbox(), embed=self.embed_, first=given)
         if self.meta != "program":
             raise ValueError(f"meta is {self.meta!r}; choose program or llm, or give a MetaAgent")
         if given is not None and given.genes is None:
@@ -254,7 +258,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             budget=self.token_budget, reads_order=self.consumer_.reads_order, seed=self.seed,
         )  # fmt: skip
 
-    def _base(self) -> BaseAgent:
+    def _base(self, home: Path) -> BaseAgent:
         if not isinstance(self.base, str):
             return self.base
         if self.base == "llm":
@@ -262,7 +266,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return LLMBaseAgent(
                 model,
                 self.task_,
-                self.folder_ / "agents",
+                home / "agents",
                 sandbox=self._sandbox(),
                 embed=self.embed_,
                 budget=self.token_budget,
@@ -283,10 +287,13 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Sandbox(preload=["numpy"], allow_weak=self.allow_weak_sandbox)
 
     def _families(self) -> str:
-        """Who the agents are, as the run's folder remembers it."""
+        """Who the agents are, and what they begin with, as the run's folder remembers it."""
         names = [one if isinstance(one, str) else type(one).__name__ for one in (self.meta, self.base)]
         model = f" {named(self.agent_model, self.endpoint, 'agent_model')}" if "llm" in names else ""
-        return "program" if names == ["program", "program"] else "/".join(names) + model
+        family = "program" if names == ["program", "program"] else "/".join(names) + model
+        if isinstance(self.init_skill, Skill):
+            return f"{family}, from {hashlib.sha256(self.init_skill.text.encode()).hexdigest()[:12]}"
+        return family if self.init_skill == "few-shot" else f"{family}, from {self.init_skill}"
 
     def _seed_folder(self) -> Path | None:
         """The folder of the context to start from; one made of the user's prompt, if that is what was given."""

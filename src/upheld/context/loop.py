@@ -106,6 +106,7 @@ class Loop:
             "consumer": self.consumer.id,
             "samples": samples,
             "agents": self.agents,
+            "task": [self.task.metric, self.task.template, list(self.task.signatures), self.task.text],
         }
         if self.seed_context is not None:
             named["seed"] = digest(self.seed_context)

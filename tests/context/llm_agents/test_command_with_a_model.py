@@ -208,3 +208,44 @@ def test_killed_without_warning_it_goes_on(files, sandbox, at):
     assert [row["val"] for row in one["iterations"]] == [row["val"] for row in other["iterations"]]
     kept = [sorted((files / out / "context").rglob("*.*")) for out in ("whole", "work")]
     assert [path.read_text() for path in kept[0]] == [path.read_text() for path in kept[1]]
+
+
+ONLINE = ("--online", "--batch", "3", "--budget", "60")
+
+
+@pytest.mark.slow
+def test_a_stream_killed_without_warning_goes_on_and_pays_nothing_twice(files, sandbox):
+    at = 40
+    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+    requests: list[int] = []
+    child: list[subprocess.Popen[bytes]] = []
+
+    def lethal(messages):
+        requests.append(1)
+        if len(requests) == at:
+            child[0].send_signal(signal.SIGKILL)
+        return all_parts(messages)
+
+    def streamed(server, out: str) -> int:
+        before = len(server.seen)
+        data = ("--train", str(files / "train.jsonl"), "--out", str(files / out))
+        done = CliRunner().invoke(APP, [*data, *ONLINE, *models(server)])
+        assert done.exit_code == 0, done.exception
+        return len(server.seen) - before
+
+    with acting(lethal) as server:
+        data = ("--train", str(files / "train.jsonl"), "--out", str(files / "work"))
+        line = [sys.executable, "-c", KILLED.format(paths=paths), *data, *ONLINE, *models(server)]
+        child.append(subprocess.Popen(line, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        assert child[0].wait(200) == -signal.SIGKILL
+        assert not (files / "work/result.json").exists()
+        requests.extend([1] * 1000)
+        needed = streamed(server, "whole")
+        left = streamed(server, "work")
+        nothing = streamed(server, "work")
+    assert left <= needed - at + 20  # one batch anew: answers to three items, the base agent's conversation
+    assert nothing == 0
+    one, other = (json.loads((files / out / "result.json").read_text()) for out in ("whole", "work"))
+    assert one["prequential"] == other["prequential"] > 0.3
+    kept = [sorted((files / out / "context").rglob("*.*")) for out in ("whole", "work")]
+    assert [path.read_text() for path in kept[0]] == [path.read_text() for path in kept[1]]

@@ -182,6 +182,10 @@ def stream(task: Task, learner: ContextEngineer, asked: dict[str, Any]) -> dict[
     for start in range(0, len(samples), size):
         batch = samples[start : start + size]
         learner.partial_fit([one.question for one in batch], [one.target for one in batch], classes=task.labels())
+    if learner.online_.ahead:
+        raise ValueError(
+            f"{asked['out']} holds a longer stream that begins like {asked['train']}; give the whole of it to go on, or another --out"
+        )
     learner.context_.save(asked["out"] / "context")
     return {
         "metric": task.metric, "budget": asked["budget"], "consumer": learner.consumer_.id, "prequential": learner.prequential_,
