@@ -15,7 +15,14 @@ from upheld.speculative.drafter import embedding_of
 from upheld.speculative.features import CachedFeatures, OnlineFeatures
 from upheld.speculative.proposals import proposer_of
 from upheld.speculative.responses import Response
-from upheld.speculative.training import DrafterTrainer, coverage, draft_vocabulary, part_by_group
+from upheld.speculative.training import (
+    DrafterTrainer,
+    Evaluation,
+    TrainReport,
+    coverage,
+    draft_vocabulary,
+    part_by_group,
+)
 
 
 def responses(count, *, vocabulary=512, length=24, seed=0):
@@ -234,6 +241,15 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tiny, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True))
     with pytest.raises(ValueError, match=r"another training \(lr differ\)"):
         trainer(tiny, resumed, data, lr=1e-2, folder=tmp_path).fit()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "ended"), [([2.0, 1.5, 1.6, 1.7, 1.8, 1.9], None), ([1.0, 1.9, 1.9, 1.8, 1.7, 1.9], "flat")]
+)
+def test_a_drafter_trained_further_may_fall_at_first(tiny, lengths, ended):
+    made = trainer(tiny, drafter_of(tiny), responses(12), epochs=4, patience=4)
+    evaluations = [Evaluation(2 * place, 1.0, (0.5,), length) for place, length in enumerate(lengths)]
+    assert made._ended(TrainReport(steps=evaluations[-1].step, evaluations=evaluations)) == ended
 
 
 def test_it_stops_when_held_out_length_is_flat_and_says_so(tiny):

@@ -440,7 +440,8 @@ class DrafterTrainer:
             return "budget"
         # A drafter that has only begun stands at 1 for a while: that is no plateau.
         young = max(report.steps / self.steps, report.seconds / self.seconds) < YOUTH
-        lengths = [evaluation.accepted_length for evaluation in report.evaluations]
+        # Nor is it one that a trained drafter stood higher at first: the learning rate begins anew, and costs some of that before it pays.
+        lengths = [evaluation.accepted_length for evaluation in report.evaluations if evaluation.step]
         if young or report.evaluations[-1].step != report.steps or len(lengths) <= self.patience:
             return None
         return "flat" if max(lengths[-self.patience :]) <= max(lengths[: -self.patience]) else None
