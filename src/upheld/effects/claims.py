@@ -3,9 +3,8 @@
 Only the abstract is public. Every claim stands twice: *as described*, the plain reading of the abstract, decides; *as shipped*, with our
 defaults, is a claim of our own with the same rule beside it (its id ends in ``-as-shipped``). Errors are squared and paired by stream;
 what a drift or a wrong model costs is a ratio of mean squared errors. At quick scale six streams are measured where eight were at first:
-a cut for time alone, made after results had been seen. The core cells of the
-standard scale are 3,200 streams of 20,000 rows (ten times as long they would take some 500 hours of one core), those of the full scale,
-12,800 of ten million, are for a cluster (`--ray`).
+a cut for time alone, made after results had been seen. The core cells of the standard scale are 3,200 streams of 20,000 rows (ten times as
+long they would take some 500 hours of one core); those of the full scale, 12,800 of ten million, are for a cluster (`--ray`).
 """
 
 from __future__ import annotations
