@@ -12,6 +12,7 @@ import pytest
 
 import upheld
 from installed import Command
+from upheld.storage import cache_folder
 
 SOURCE = Path(upheld.__file__).parent
 SCHEMAS = {
@@ -159,7 +160,9 @@ def test_speculative(upheld: Command):
 
     file = data(upheld, "speculative", "prompts.txt", 1)
     few = ("--prompts", file, "--max-tokens", 4)
-    printed(upheld("run", "speculative", *few, "--rivals", "plain", "--json"), "upheld.speculative.run/1")
+    kept = str(cache_folder())  # the model is turned into the form of transformers once, not once a test
+    done = upheld("run", "speculative", *few, "--rivals", "plain", "--json", UPHELD_CACHE=kept)
+    printed(done, "upheld.speculative.run/1")
     [shipped] = (resources.files("upheld.speculative") / "weights").glob("*/provenance.json")
     valid(
         {"schema": "upheld.speculative.train/1", "path": "drafter", **json.loads(shipped.read_text())},
