@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from pathlib import Path
 from random import Random
@@ -50,6 +51,7 @@ def test_a_refusal_that_quotes_a_huge_cell_is_shortened(inside, tmp_path: Path):
     [
         (MemoryError(), "there is not enough memory for this"),
         (RecursionError("maximum recursion depth exceeded"), "nested without end"),
+        (csv.Error("field larger than field limit (131072)"), "cannot be read (field larger than"),
         (Exception("expected value at line 1"), "cannot be read (expected value at line 1)"),
     ],
 )

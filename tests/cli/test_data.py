@@ -109,3 +109,12 @@ def test_a_folder_that_cannot_be_written(inside):
     sentence = refused(inside("data", "mom", "--out", "/proc/x.csv"))
     assert sentence.startswith("/proc/x.csv cannot be written (")
     assert sentence.endswith("name a file in a folder of yours")
+
+
+def test_a_folder_of_empty_files_is_a_full_disk(many_files, tmp_path, monkeypatch):
+    """Compiled writers do not say that there was no room."""
+    monkeypatch.setattr("mom.command.write_data", lambda folder: (folder / "table.mps").touch())
+    assert refused(many_files("data", "mom", "--out", "days")).startswith(
+        "days cannot be written (No space left on device)"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ standard error and exit code 2. ``UPHELD_TRACEBACK=1`` shows where it came from.
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import signal
@@ -149,7 +150,7 @@ def _is_about_input(error: Exception) -> bool:
 
     Compiled readers of others raise the bare class at a damaged file; readers that call themselves end where it nests without end.
     """
-    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError, RecursionError)
+    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError, RecursionError, csv.Error)
     return isinstance(error, kinds) or type(error) is Exception
 
 
@@ -159,7 +160,7 @@ def _explained(error: Exception) -> str:
         return "there is not enough memory for this; give less data at once, fewer --jobs, or a larger machine"
     if isinstance(error, RecursionError):
         return "what was read is nested without end; is it the file you meant, and whole?"
-    if type(error) is Exception:
+    if type(error) is Exception or isinstance(error, csv.Error):
         return f"a file that was named cannot be read ({error}); is it whole, and of the kind that is asked for?"
     if isinstance(error, ModuleNotFoundError):
         brings = [method.install for method in catalog.methods() if error.name in method.modules()]

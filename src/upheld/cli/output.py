@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -62,6 +64,7 @@ def filled(path: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)  # what a killed process left
         unfinished.mkdir()
         yield unfinished
+        _refuse_full(unfinished)
         unfinished.replace(path)
     except OSError as error:
         raise ValueError(
@@ -69,6 +72,13 @@ def filled(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _refuse_full(folder: Path) -> None:
+    """Compiled writers of others do not say that the disk was full: they leave files that are empty, or end early."""
+    empty = any(not path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if empty or not os.statvfs(folder).f_bavail:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def complain(sentence: str) -> None:
