@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: check test setup verdicts lint types layers
+.PHONY: check test setup verdicts lint types layers docs
 .DEFAULT_GOAL := check
 
 check: setup
@@ -29,6 +29,10 @@ types: setup
 
 layers: setup
 	$(BIN)/lint-imports
+
+# -q would silence the warnings before --strict counts them
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 setup: .venv/ready
 
