@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from upheld.claims import Measurements, Outcome, Superior
-from upheld.effects.most_cells import SuperiorInMostCells
+from upheld.effects.claims.most_cells import SuperiorInMostCells
 
 RULE = SuperiorInMostCells("error", "ours", ("a", "b"), ("cell",))
 

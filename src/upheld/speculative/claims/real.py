@@ -176,8 +176,11 @@ def raced(
 
 REAL = Experiment(
     "speculative.trained-smollm2", measure_trained,
-    conditions={Scale.STANDARD: grid(family=list(FAMILIES), seconds=[600.0], answers=[2000], tokens=[128], repeats=[3])},
-    repeats={Scale.STANDARD: 10}, timeout_s={Scale.STANDARD: 3600}, units="item", alone=True,
+    conditions={
+        Scale.STANDARD: grid(family=list(FAMILIES), seconds=[600.0], answers=[2000], tokens=[128], repeats=[3]),
+        Scale.FULL: grid(family=list(FAMILIES), seconds=[3600.0], answers=[10_000], tokens=[256], repeats=[3]),
+    },
+    repeats={Scale.STANDARD: 10, Scale.FULL: 10}, timeout_s={Scale.STANDARD: 3600, Scale.FULL: 7200}, units="item", alone=True,
     prepare=partial(prepare, kinds=RACED),
 )  # fmt: skip
 

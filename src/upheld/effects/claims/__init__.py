@@ -40,13 +40,13 @@ from upheld.claims import (
 )
 from upheld.effects import rivals
 from upheld.effects.balancer import StreamingBalancer
+from upheld.effects.claims.most_cells import SuperiorInMostCells
 from upheld.effects.coreset import ArmCoreset, Policy, most_items
 from upheld.effects.data import FAMILIES, LOGITS, PACES, SCENARIOS, DriftStream, load_acic, load_lalonde, load_nhefs
 from upheld.effects.estimate import EffectEstimate
 from upheld.effects.exact import ExactMomentBalancer
 from upheld.effects.features import FeatureMap, draw_features
 from upheld.effects.feed import WARMUP, Feed
-from upheld.effects.most_cells import SuperiorInMostCells
 from upheld.effects.pooling import fit_pooling_model
 from upheld.effects.references import OWN_EXTRA, OWN_MODULES, REFERENCES, lacking
 from upheld.effects.reweighted import RECIPES, ReweightedBalancer
