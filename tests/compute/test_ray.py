@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from upheld.compute import Job, LocalPool, RayCluster
+from upheld.compute.ray import RayCrew
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -121,6 +122,41 @@ def test_actor_killed_from_outside_is_one_failure_and_jobs_are_drawn_lazily(tmp_
     outcomes.close()  # type: ignore[attr-defined]
     worker = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(worker) or psutil.Process(worker).status() == psutil.STATUS_ZOMBIE
+
+
+def test_cluster_without_a_machine_is_not_waited_for() -> None:
+    """`benchmarks/faults ray` kills the real one's manager, which takes half a minute."""
+
+    class Reference:
+        def remote(self, *_: object) -> Reference:
+            return self
+
+        run = property(lambda self: self)
+
+    class Ray:
+        alive = True
+        waits = 0
+
+        def remote(self, **_: object) -> Callable[[type], Reference]:
+            return lambda _: Reference()
+
+        def wait(
+            self, references: list[Reference], num_returns: int, timeout: float
+        ) -> tuple[list[Reference], list[Reference]]:
+            self.waits += 1
+            return [], references
+
+        def nodes(self) -> list[dict[str, bool]]:
+            return [{"Alive": False}, {"Alive": self.alive}]
+
+    ray = Ray()
+    crew = RayCrew(ray)
+    crew.begin("job", b"", LONG)
+    assert crew.collect() == []
+    ray.alive = False
+    with pytest.raises(ConnectionError, match="no machine of the Ray cluster is alive any more, with 1 jobs under way"):
+        crew.collect()
+    assert ray.waits == 2
 
 
 def test_cluster_at_an_address_is_used_and_left_running() -> None:

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from upheld.effects import StreamingBalancer
-from upheld.effects.threads import on_one_thread
+from upheld.effects.threads import _controller, on_one_thread
+
+
+@pytest.fixture(autouse=True)
+def _every_library_that_is_loaded() -> None:
+    """Other tests of this process may have loaded libraries that no balancer calls; `blas_threads` asks those too."""
+    _controller.cache_clear()
 
 
 class Probe:

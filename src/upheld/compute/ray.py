@@ -21,6 +21,8 @@ from upheld.compute.crew import drive
 from upheld.compute.job import Job, Outcome, failed, one_line
 from upheld.compute.local import LocalCrew, cores, fair_share
 
+LOOK_AROUND_S = 5.0  # so often is looked whether a machine is left, while no job ends
+
 
 class RayCluster:
     """Run jobs on a Ray cluster, one job a core at a time; limits and failures are `LocalPool`'s.
@@ -124,8 +126,15 @@ class RayCrew:
         self._busy[actor.run.remote(payload, timeout_s)] = key, actor
 
     def collect(self) -> list[Outcome]:
+        ready, _ = self._ray.wait(list(self._busy), num_returns=1, timeout=LOOK_AROUND_S)
+        if not ready and not any(node["Alive"] for node in self._ray.nodes()):
+            # Ray would wait for a machine to join, for ever.
+            raise ConnectionError(
+                f"no machine of the Ray cluster is alive any more, with {len(self._busy)} jobs under way; "
+                "start a cluster and run again: what had ended is kept"
+            )
         ended = []
-        for reference in self._ray.wait(list(self._busy), num_returns=1)[0]:
+        for reference in ready:
             key, actor = self._busy.pop(reference)
             try:
                 ended.append(replace(self._ray.get(reference), key=key))

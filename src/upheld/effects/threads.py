@@ -19,6 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @cache
 def _controller() -> ThreadpoolController:
+    """Of what is loaded when it is first asked for: NumPy's library and SciPy's, which a balancer calls."""
+    import scipy.linalg  # noqa: F401
+
     return ThreadpoolController()
 
 
