@@ -35,7 +35,7 @@ def test_replaces_a_file_only_when_told(upheld):
     [
         (["nosuch", "--out", "x.csv"], f"no method 'nosuch'; there are {LISTED}"),
         (["mom", "--out", "."], ". is a folder; --out names the file to write"),
-        (["mom", "--out", "no/x.csv"], "the folder no does not exist; make it first, or name another"),
+        (["mom", "--out", "no/x.csv"], "the folder no does not exist; make it first, or name another with --out"),
         (["mom"], "Missing option '--out'. (upheld data --help tells how)"),
     ],
 )
@@ -84,7 +84,7 @@ def test_writes_a_new_or_empty_folder(many_files, tmp_path, there):
             "--force replaces a file, and this method's data are a folder; name a new one with --out",
         ),
         (["--out", "full/x"], "full/x is a file; this method's data are several files, so --out names a new folder"),
-        (["--out", "no/days"], "the folder no does not exist; make it first, or name another"),
+        (["--out", "no/days"], "the folder no does not exist; make it first, or name another with --out"),
     ],
 )
 def test_never_replaces_a_folder(many_files, tmp_path, arguments, message):
@@ -107,8 +107,8 @@ def test_a_folder_that_fails_half_way_leaves_nothing(many_files, tmp_path, monke
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc, where nobody may write")
 def test_a_folder_that_cannot_be_written(inside):
     sentence = refused(inside("data", "mom", "--out", "/proc/x.csv"))
-    assert sentence.startswith("/proc/x.csv cannot be written (")
-    assert sentence.endswith("name a file in a folder of yours")
+    assert sentence.startswith("/proc cannot be written to (")
+    assert sentence.endswith("name a place of yours with --out")
 
 
 def test_a_folder_of_empty_files_is_a_full_disk(many_files, tmp_path, monkeypatch):

@@ -183,7 +183,7 @@ def test_without_a_judge_it_says_that_the_guide_judged_itself(folder):
         (["--judge-loader", "torch.nn:Identity"], "--judge-loader makes the network for the weights of --judge; give both"),
         (["--groups", "2"], "--groups says how many samples go into one job; it needs --jobs or --ray"),
         (["--ray", "somewhere"], "the address of a Ray cluster is"),
-        (["--out", "{folder}/text.pt"], "is a file, so nothing can be written to it"),
+        (["--out", "{folder}/text.pt"], "text.pt is a file, so nothing can be written to"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_a_sentence(folder, further, message):

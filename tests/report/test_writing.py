@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from upheld.report import writing
-from upheld.report.writing import write_files
+from upheld.report.writing import expect_file, expect_folder, write_files
 
 
 def test_files_are_written_with_their_folders(tmp_path: Path) -> None:
@@ -56,3 +56,26 @@ def test_a_disk_that_fills_leaves_what_was_there(tmp_path: Path, monkeypatch: py
 def test_a_name_that_is_no_text_is_written_with_escapes(tmp_path: Path) -> None:
     (path,) = write_files(tmp_path, {"x.json": '"bad\udcff.csv"'})
     assert path.read_text(encoding="utf-8") == r'"bad\udcff.csv"'
+
+
+def test_places_that_can_be_written_to(tmp_path):
+    expect_folder(tmp_path)
+    expect_folder(tmp_path / "not" / "there" / "yet")
+    expect_file(tmp_path / "new.csv", "--save")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for check, path, sentence in (
+        (expect_folder, tmp_path / "file", "file is a file, so nothing can be written to .*file; name a folder with --pictures"),
+        (expect_folder, tmp_path / "file" / "deep", "file is a file, so nothing can be written to .*deep"),
+        (expect_folder, Path("/proc/out"), r"/proc cannot be written to \(.*\); name a place of yours with --pictures"),
+        (expect_file, tmp_path, "is a folder; --pictures names the file to write"),
+        (expect_file, tmp_path / "pipe", "pipe is a device or a pipe; --pictures names a file to write"),
+        (expect_file, tmp_path / "no" / "a.csv", "the folder .*no does not exist; make it first"),
+        (expect_file, Path("/proc/a.csv"), r"/proc cannot be written to \("),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            check(path, "--pictures")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 
 from upheld.report.content import drawn, json_text, records
 from upheld.report.progress import Progress
+from upheld.report.writing import expect_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,7 +102,10 @@ def run(
         _only(option, given is None, "goes with --serve; add that, or leave it out")
     _only("--propensity", not (propensity and (bootstrap or means)), "is for replays; leave it out")
     _only("--bootstrap", not (bootstrap and means), "needs a log, not --means; leave one of them out")
-    _usable(out)
+    if out is not None:
+        import pyarrow  # noqa: F401 - writes results.parquet
+
+        expect_folder(out)
     table = _read(source, arm, reward, propensity, sigma, simulate=means is not None)
     names = chosen or _default(table, sigma, simulate=means is not None)
     with _progress(names, runs) as told:
@@ -169,19 +172,6 @@ def _one_of(sources: dict[str, Path | str | None], serve: bool) -> Path:
 def _only(option: str, allowed: bool, otherwise: str) -> None:
     if not allowed:
         raise ValueError(f"{option} {otherwise}")
-
-
-def _usable(out: Path | None) -> None:
-    """Say now, and not after the run, that the results cannot be written."""
-    if out is None:
-        return
-    import pyarrow  # noqa: F401 - writes results.parquet
-
-    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not place.is_dir():
-        raise ValueError(f"{place} is a file, so nothing can be written to {out}; name a folder with --out")
-    if not os.access(place, os.W_OK):
-        raise ValueError(f"{place} cannot be written to; name a folder of yours with --out")
 
 
 def _read(source: Path, arm: str, reward: str, propensity: str | None, sigma: float | None, *, simulate: bool) -> Any:

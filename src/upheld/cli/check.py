@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -54,12 +53,14 @@ def check(
     from upheld.compute import choose
     from upheld.report.export import json_text, verdicts_json
     from upheld.report.terminal import VerdictTable
+    from upheld.report.writing import expect_file
 
     measured_at = parse_scale(scale)
     if reproduce is not None and save is not None:
         raise ValueError("--save would keep only the methods that --reproduce measures again; give one of the two")
     known = _known(baseline, reproduce, measured_at)
-    _can_save(save)
+    if save is not None:
+        expect_file(save, "--save")
     selected = chosen(methods)
     if reproduce is not None:
         selected = [method for method in selected if _changed(method, known)]
@@ -140,16 +141,6 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         ) from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is no verdicts file ({error}); write one with upheld check --save") from error
-
-
-def _can_save(path: Path | None) -> None:
-    """Said before anything is measured."""
-    if path is not None and path.is_dir():
-        raise ValueError(f"{path} is a folder; --save names the file to write")
-    if path is not None and not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist; make it first, or --save elsewhere")
-    if path is not None and not os.access(path.parent, os.W_OK):
-        raise ValueError(f"the folder {path.parent} cannot be written to; --save names a file in a folder of yours")
 
 
 def _changed(method: Method, known: dict[str, dict[str, Any]]) -> bool:

@@ -10,6 +10,7 @@ import typer
 from upheld.catalog import find
 from upheld.cli.options import JsonOption
 from upheld.cli.output import filled, print_json, results, written
+from upheld.report.writing import expect_file, expect_folder
 
 
 def data(
@@ -27,8 +28,6 @@ def data(
         _free_folder(out, force)
     else:
         _free_file(out, force)
-    if not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another")
     with (filled if a_folder else written)(out) as unfinished:
         command.write_data(unfinished)
     example = command.EXAMPLE.format(file=out)
@@ -39,8 +38,7 @@ def data(
 
 
 def _free_file(out: Path, force: bool) -> None:
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder; --out names the file to write")
+    expect_file(out, "--out")
     if out.exists() and not force:
         raise ValueError(f"{out} is there already; name another file, or add --force to replace it")
 
@@ -53,3 +51,6 @@ def _free_folder(out: Path, force: bool) -> None:
         raise ValueError(f"{out} is a file; this method's data are several files, so --out names a new folder")
     if out.is_dir() and any(out.iterdir()):
         raise ValueError(f"{out} is there already and not empty; --out names a new folder")
+    if not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} does not exist; make it first, or name another with --out")
+    expect_folder(out)

@@ -14,6 +14,7 @@ import typer
 
 from upheld.report.content import drawn, json_text, plain, records
 from upheld.report.progress import Progress
+from upheld.report.writing import expect_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +97,8 @@ def run(
         "stability": stability, "bootstrap": bootstrap, "null": null, "compare": compare,
         "gmt": None if gmt is None else gmt.name, "seed": seed,
     }  # fmt: skip
-    _usable(out)
+    if out is not None:
+        expect_folder(out)
     _installed(compare)
     from upheld.hubs.analysis import analyse
     from upheld.hubs.detector import JointHubs
@@ -147,24 +149,6 @@ def _number_or(option: str, text: str, word: str) -> int | str:
         return int(text)
     except ValueError:
         raise ValueError(f"{option} must be {word!r} or a whole number, got {text!r}") from None
-
-
-def _usable(out: Path | None) -> None:
-    """Say now, and not after the run, that the results cannot be written."""
-    import tempfile
-
-    if out is None:
-        return
-    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not place.is_dir():
-        raise ValueError(f"{place} is a file, so nothing can be written to {out}; name a folder with --out")
-    try:
-        with tempfile.TemporaryDirectory(prefix=".upheld.", dir=place):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"{place} cannot be written to ({error.strerror or error}); name a folder of yours with --out"
-        ) from error
 
 
 def _installed(compare: bool) -> None:

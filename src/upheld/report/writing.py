@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,3 +37,45 @@ def write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]
             f"cannot write {error.filename2 or path}: {error.strerror or error}; name a folder of yours with --out"
         ) from error
     return [folder / name for name in contents]
+
+
+def expect_folder(out: Path, option: str = "--out") -> None:
+    """Say now, and not after the run, that files cannot be written to a folder, which need not be there yet.
+
+    Raises
+    ------
+    ValueError
+        If a file is in the way, or the place cannot be written to.
+    """
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not place.is_dir():
+        raise ValueError(f"{place} is a file, so nothing can be written to {out}; name a folder with {option}")
+    _expect_writable(place, option)
+
+
+def expect_file(path: Path, option: str) -> None:
+    """Say now, and not after the run, that a file cannot be written.
+
+    Raises
+    ------
+    ValueError
+        If it is a folder or a device, or its folder is not there or cannot be written to.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; {option} names the file to write")
+    if path.exists() and not path.is_file():  # a file renamed to its place would be there instead of the device
+        raise ValueError(f"{path} is a device or a pipe; {option} names a file to write")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; make it first, or name another with {option}")
+    _expect_writable(path.parent, option)
+
+
+def _expect_writable(folder: Path, option: str) -> None:
+    """By trying: the rights of a folder do not tell of a file system that is mounted to be read."""
+    try:
+        with tempfile.TemporaryFile(prefix=".upheld.", dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{folder} cannot be written to ({error.strerror or error}); name a place of yours with {option}"
+        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from upheld.effects.balancer import StreamingBalancer
 from upheld.effects.command.columns import Columns
 from upheld.effects.command.journey import Journey, load
 from upheld.effects.command.sources import STDIN, Source
+from upheld.report.writing import expect_file, expect_folder
 
 MERGE = "merge"
 FIXED_BY_SKETCH = ("block", "estimand", "ci", "coreset_size", "pairing", "as_described", "seed")
@@ -155,22 +155,11 @@ def _check_places(options: Options) -> None:
             continue
         if path.resolve() in read:
             raise ValueError(f"{option(name)} names {path}, which is read; name another file")
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder; {option(name)} names the file to write")
-        if (
-            name == "sketch" and path.exists() and not path.is_file()
-        ):  # a file renamed to its place would be there instead
-            raise ValueError(f"{path} is a device or a pipe; --sketch names a file to write")
-        if not path.parent.is_dir():
-            raise ValueError(
-                f"the folder {path.parent} does not exist; make it first, or name another with {option(name)}"
-            )
+        if name == "json" and (path.is_fifo() or path.is_char_device()):
+            continue  # lines of JSON are written as the rows come, and a pipe may take them
+        expect_file(path, option(name))
     if options.out is not None:
-        place = next(folder for folder in (options.out, *options.out.absolute().parents) if folder.exists())
-        if not place.is_dir():
-            raise ValueError(f"{place} is a file, so nothing can be written to {options.out}; name a folder with --out")
-        if not os.access(place, os.W_OK):
-            raise ValueError(f"{place} cannot be written to; name a folder of yours with --out")
+        expect_folder(options.out)
 
 
 def sources(options: Options) -> list[Source]:

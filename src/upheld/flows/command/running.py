@@ -26,6 +26,7 @@ from upheld.flows.samples import FlowSamples
 from upheld.flows.sharded import GROUPS_A_JOB, JobFailed, sample_sharded
 from upheld.flows.velocity import FlowField, UnlikelyVelocity, check_parametrization
 from upheld.report.progress import Progress
+from upheld.report.writing import expect_folder
 
 SCHEMA = "upheld.flows.run/1"
 CHEF_STEPS = (0.01, 0.05)
@@ -51,7 +52,8 @@ def sample(options: Options) -> None:
 
     options.check()
     shape = options.example_shape()
-    _usable(options.out)
+    if options.out is not None:
+        expect_folder(options.out)
     compute = choose(options.ray, options.jobs) if options.sharded else None
     field = load_flow(options.velocity, options.loader, options.prediction, options.coupling, options.prompt, shape)
     classifier = load_module(options.likelihood, "--likelihood", "--likelihood-loader", options.likelihood_loader)
@@ -146,12 +148,6 @@ def _logits(name: str, module: Any, x: Tensor, options: Options) -> Tensor:
     if torch.isnan(out).any():
         raise ValueError(f"{name} gives NaN for examples of zeros; mend the model")
     return out
-
-
-def _usable(out: Path | None) -> None:
-    """Say now that the results cannot be written, not after the run."""
-    if out is not None and out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is a file, so nothing can be written to it; name a folder with --out")
 
 
 def _flow(options: Options, field: FlowField, likelihood: Likelihood, shape: tuple[int, ...]) -> TargetedFlow:

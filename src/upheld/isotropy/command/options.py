@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -14,6 +13,7 @@ from upheld.isotropy.rivals import RIVALS, Rival, chosen
 from upheld.isotropy.rivals.evidence import Need
 from upheld.isotropy.rivals.published import AS_PUBLISHED
 from upheld.llm import ModelError
+from upheld.report.writing import expect_file, expect_folder
 
 TOO_DEAR = "luq-pair"  # sentences by sentences: "all" leaves it out
 
@@ -158,21 +158,9 @@ def _check_places(options: Options) -> None:
         if place in taken:
             raise ValueError(f"{taken[place]} and {option(name)} both name {path}; name two files")
         taken[place] = option(name)
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder; {option(name)} names the file to write")
-        if path.exists() and not path.is_file():  # a file renamed to its place would be there instead of the device
-            raise ValueError(f"{path} is a device or a pipe; {option(name)} names a file to write (--json prints)")
-        if not path.parent.is_dir():
-            raise ValueError(
-                f"the folder {path.parent} does not exist; make it first, or name another with {option(name)}"
-            )
-        _check_writable(path.parent, name)
+        expect_file(path, option(name))
     if options.pictures is not None:
-        folder = options.pictures
-        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-        if not there.is_dir():
-            raise ValueError(f"{there} is a file, so nothing can be written to {folder}; name a folder with --pictures")
-        _check_writable(there, "pictures")
+        expect_folder(options.pictures, "--pictures")
 
 
 def _resolved(path: Path) -> Path:
@@ -180,16 +168,6 @@ def _resolved(path: Path) -> Path:
         return path.resolve()
     except RuntimeError:
         raise ValueError(f"{path} is a symbolic link that leads back to itself; name another file") from None
-
-
-def _check_writable(folder: Path, name: str) -> None:
-    try:
-        with tempfile.TemporaryFile(prefix=".upheld.", dir=folder):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"{folder} cannot be written to ({error.strerror or error}); name a place of yours with {option(name)}"
-        ) from error
 
 
 def samples(options: Options) -> int:

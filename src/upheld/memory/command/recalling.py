@@ -24,7 +24,7 @@ from upheld.memory.geometry import FloatArray
 from upheld.memory.theory import alpha_c, alpha_th
 from upheld.report.content import drawn, json_text, plain, records
 from upheld.report.progress import Progress
-from upheld.report.writing import write_files
+from upheld.report.writing import expect_folder, write_files
 
 SCHEMA = "upheld.memory.run/1"
 NOISE_STEPS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5)
@@ -58,6 +58,8 @@ def recall(asked: Asked, out: Path | None, as_json: bool) -> None:
         raise ValueError("there is nothing to store; name the file of vectors with --patterns")
     if asked.truth is not None and asked.cues is None:
         raise ValueError("--truth names a column of the cues; name their file with --cues")
+    if out is not None:
+        expect_folder(out)
     stored, _ = read_vectors(asked.patterns)
     remarks: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
