@@ -27,6 +27,8 @@ NOT_RUN = {
     "upheld check [hubs …] --scale quick": "minutes of measuring",
     "upheld check --ray auto": "minutes of measuring",
     "upheld report --open": "opens a browser on what was measured",
+    "upheld verdicts hubs": "tells what was measured before",
+    "upheld mcp": "serves until its client ends",
 }
 DATA = {  # the embedded data under the name that the README gives them
     "hubs": "khan.csv",

@@ -12,8 +12,9 @@ from formulas import Formulas
 from mkdocs.structure.files import File, Files
 from sources import ROOT, module
 
-TEXTS = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
-OUTSIDE = re.compile(r"\]\(((?:\.\./)*)((?:src|examples|tests|docs|verdicts)/[^)#\s]+)\)")
+TEXTS = {"architecture.md": "ARCHITECTURE.md", "contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
+OUTSIDE = re.compile(r"\]\(((?:\.\./)*)((?:src|examples|tests|docs|verdicts)/[^)#\s]+|[A-Z]+\.md)\)")
+PAGE_OF = {text: page for page, text in TEXTS.items()}
 SPOKEN_OF = re.compile(r"<!-- upheld: equations (.*?) -->")
 _formulas: dict[str, Formulas] = {}
 
@@ -53,6 +54,8 @@ def _inside(match: re.Match[str], here: str, up: str) -> str:
     path = posixpath.normpath(posixpath.join(here, match[1] + match[2]))
     if path.startswith("docs/"):
         return f"]({up}{path.removeprefix('docs/')})"
+    if path in PAGE_OF:
+        return f"]({up}{PAGE_OF[path]})"
     if path == "verdicts/quick.md":
         return f"]({up}verdicts.md)"
     if not os.path.exists(ROOT / path):
