@@ -364,10 +364,11 @@ def test_alone_is_alone(toy):
     with Ledger(toy / "ledger") as book:
         results = list(run(plan([alone, together], Scale.QUICK, book), book, LocalPool(2)))
     assert [result.trial.experiment for result in results] == ["toyrun.race"] * 3 + ["toyrun.alone"] * 2
-    spans = {}
+    spans, workers = {}, {}
     for path in (toy / "traces" / "runs").iterdir():
-        _, begun, _, ended = map(float, path.read_text().split())
+        workers[path.name], begun, _, ended = map(float, path.read_text().split())
         spans[path.name] = (begun, ended)
+    assert len({worker for name, worker in workers.items() if name.startswith("alone")}) == 1
     for name, (begun, ended) in spans.items():
         if name.startswith("alone"):
             assert not [other for other, (b, e) in spans.items() if other != name and b < ended and begun < e]

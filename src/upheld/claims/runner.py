@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.metadata
 import itertools
 import platform
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from upheld.claims.experiment import Experiment
 from upheld.claims.fingerprint import fingerprint
@@ -80,9 +81,14 @@ def run(plan: Plan, ledger: Ledger, compute: Compute) -> Generator[Result, None,
         else:
             yield _committed(Result(trial, lack.status, reason=lack.reason), experiment, ledger)
     yield from _measure([one for one in sound if not one[0].alone], ledger, compute)
-    for one in sound:
-        if one[0].alone:
-            yield from _measure([one], ledger, compute)
+    yield from _measure([one for one in sound if one[0].alone], ledger, _one_at_a_time(compute))
+
+
+def _one_at_a_time(compute: Compute) -> Compute:
+    """The same place with a single worker: kept from trial to trial, it imports and loads once what all of them need."""
+    single: Any = copy.copy(compute)
+    single.workers = 1
+    return cast("Compute", single)
 
 
 @dataclass(frozen=True)
