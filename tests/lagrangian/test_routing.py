@@ -70,3 +70,21 @@ def test_bad_data(changed, message):
     good = {"distance": np.ones((3, 3)), "demand": [1, 1], "capacity": 5, "vehicles": 1, "route": "q"}
     with pytest.raises(ValueError, match=message):
         CVRP(**{**good, **changed})
+
+
+def test_a_q_route_without_a_cycle_is_a_point_of_the_monolith():
+    P = CVRP([[0, 1, 2], [1, 0, 1], [2, 1, 0]], [1, 2], 3, vehicles=2, route="q")
+    x = P.oracle(np.array([5.0, 5.0])).x
+    M, columns = P.milp(), P.columns(x)
+    assert (M.A @ columns).tolist() == [2, 2]  # both vehicles visit both customers
+    assert (M.C @ columns >= M.d - 1e-9).all()
+    assert (M.C @ columns <= M.d_upper + 1e-9).all()
+    assert M.c @ columns == (x.reshape(3, 3) * P.distance).sum() == 8
+
+
+def test_a_q_route_with_a_cycle_has_no_columns():
+    """Dear prizes, cheap ways, room for six stops: the walk along its arcs never came back to the depot."""
+    P = CVRP(np.ones((4, 4)), [1, 1, 1], 6, vehicles=2, route="q")
+    x = P.oracle(np.full(3, 10.0)).x
+    with pytest.raises(ValueError, match=r'visits customer 1 more than once, .*; take route="elementary"'):
+        P.columns(x)

@@ -114,9 +114,21 @@ class CVRP(Instance):
         )  # fmt: skip
 
     def columns(self, x: np.ndarray) -> np.ndarray:
-        """The monolith's columns for one minimiser of the oracle: all vehicles drive the same elementary route."""
+        """The monolith's columns for one minimiser of the oracle: all vehicles drive the same elementary route.
+
+        Raises
+        ------
+        ValueError
+            If the route visits a customer twice, as q-routes may: the monolith has no such point.
+        """
         n = self.demand.size
         arcs = x.reshape(n + 1, n + 1) / self.vehicles
+        visits = arcs.sum(axis=0)
+        if (visits > 1).any():
+            raise ValueError(
+                f"the route visits customer {int(np.argmax(visits > 1))} more than once, which no route of the monolith does; "
+                f'take route="elementary" (at most {MOST_ELEMENTARY} customers), or the bound alone, by maximise_dual'
+            )
         load, at, carried = self.demand.astype(float), int(np.argmax(arcs[0])), 0
         while at:
             carried += int(self.demand[at - 1])
