@@ -228,6 +228,21 @@ def test_paces_leave_out_the_prefill():
     }
 
 
+def test_what_is_left_of_a_speed_up_is_the_ratio_of_two_unit_by_unit():
+    """Speed-ups 4 and 9 greedily, 2 and 3 sampled: 1/2 and 1/3 are left, 1/sqrt(6) in geometric mean."""
+    seconds = {("a", 0.0): (8.0, 2.0), ("a", 1.0): (8.0, 4.0), ("b", 0.0): (9.0, 1.0), ("b", 1.0): (9.0, 3.0)}
+    rows = [
+        {"temperature": temperature, "seed": 0, "item": item, "method": method, "metric": "seconds a token", "value": value}
+        for (item, temperature), values in seconds.items()
+        for method, value in zip(("plain", "DFlash"), values, strict=True)
+    ]  # fmt: skip
+    (asked,) = next(claim for claim in CLAIMS if claim.id == "speculative.sampling-speed-kept").rule.of
+    found = asked.interval(Measurements(pd.DataFrame(rows), "item"), 0.025, 0.025)
+    assert found.estimate == pytest.approx(6**-0.5)
+    assert (found.n_units, found.low < found.estimate < found.high) == (2, True)
+    assert str(asked) == "seconds a token: plain ÷ DFlash, temperature = 1.0, over the same, temperature = 0.0"
+
+
 def test_ceiling_and_slope_by_hand():
     """Costs that grow as the square root of the tokens: 8 texts' block costs sqrt(8) steps at any batch."""
     step = {k: float(np.sqrt(k)) for k in (1, 2, 4, 8, 16, 32)}

@@ -35,7 +35,7 @@ from upheld.speculative.claims.exactness import (
     WRONG,
     Unrejected,
 )
-from upheld.speculative.claims.race import EXACT_TOKENS, RACE, RACE_IN_BFLOAT16
+from upheld.speculative.claims.race import EXACT_TOKENS, RACE, RACE_IN_BFLOAT16, RatioOfRatios
 from upheld.speculative.claims.real import BATCHES, REAL, REAL_CHANGED
 from upheld.speculative.claims.trained import CHANGED, DFLASH, EAGLE, MEDUSA, NO_FEATURES, TRAINED, TREES
 from upheld.speculative.data import FAMILIES
@@ -367,6 +367,15 @@ CLAIMS = [
         AtLeast(speed_up_of("DFlash", AT_ONE), 1.0),
         timed=True,
         note=ONE_THREAD,
+    ),
+    Claim(
+        "speculative.sampling-speed-kept",
+        "what of the greedy speed-up is left at temperature 1",
+        "0.86 (4B) and 0.83 (8B)",
+        RACE,
+        Reported((RatioOfRatios(PACE, "plain", "DFlash", AT_ONE, base=GREEDILY),)),
+        timed=True,
+        note=f"{ONE_THREAD}. Prompt by prompt: the speed-up at temperature 1 over the greedy one",
     ),
     # -- drafters trained anew
     Claim(

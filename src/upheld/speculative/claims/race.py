@@ -7,7 +7,7 @@ with the prompt. Seconds are the processor's, of decoding alone, a token.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 
-from upheld.claims import Experiment, Measurement, NotRun, Scale, Trial, grid
+from upheld.claims import Experiment, GeometricRatio, Measurement, Measurements, NotRun, Scale, Trial, functionals, grid
+from upheld.claims.measurements import Cell, Where, shown
 from upheld.claims.preparation import Recipe
 from upheld.speculative.claims.exactness import divergence
 from upheld.speculative.claims.models import (
@@ -181,6 +182,24 @@ def nats(target: PreTrainedModel, prompt: Tensor, text: Tensor) -> float:
     logits = target(input_ids=torch.cat([prompt, text[None]], dim=1), logits_to_keep=len(text) + 1).logits[0, :-1]
     chances = logits.float().log_softmax(-1).gather(-1, text[:, None])
     return float(-chances.mean())
+
+
+@dataclass(frozen=True)
+class RatioOfRatios(GeometricRatio):
+    """One method's metric over another's under `where`, over the same under `base`, unit by unit; the geometric mean."""
+
+    base: Where = field(default_factory=dict, hash=False)
+
+    def parts(self, data: Measurements) -> tuple[tuple[Cell, ...], functionals.Functional]:
+        cells = tuple(
+            Cell(self.metric, method, where, log=True)
+            for where in (self.where, self.base)
+            for method in (self.first, self.second)
+        )
+        return cells, functionals.contrast([1.0, -1.0, -1.0, 1.0])
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, over the same{shown(self.base)}"
 
 
 def conditions(greedy: int, sampled: int, **options: int) -> list[dict[str, Any]]:

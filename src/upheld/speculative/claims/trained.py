@@ -84,7 +84,7 @@ def write_texts(folder: Path, count: int, tokens: int) -> None:
     target = byteworld()
     regenerate(
         target, ByteTokenizer(), beginnings(count, seed=TRAINING_SEED), folder, temperatures=(1.0,), max_new_tokens=tokens,
-        rows=64, part_seconds=3600,
+        rows=128, part_seconds=3600,
     )  # fmt: skip
     responses = load_responses(folder)
     layers = range(len(decoder_layers(target)))

@@ -316,6 +316,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.beats-lookup": speed_ups,
     "speculative.race": speed_ups,
     "speculative.sampling-speed": by_temperature,
+    "speculative.sampling-speed-kept": by_temperature,
     "speculative.diffusion-alone-is-worse": partial(
         paired, metric="nats a token", label="nats a token under the target", methods=("target", "drafter alone")
     ),
