@@ -161,3 +161,17 @@ def test_meta_agents_find_what_was_tried_in_folders(tmp_path):
         assert (home / "skill/SKILL.md").read_text() == entry.skill.text
         assert (home / "train/0.json").is_file()
     assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 5
+
+
+def test_answers_that_are_no_label_are_counted(tmp_path):
+    """A reader of three labels asked about two of them: what it says of the third is no label of the task."""
+    samples = drawn(120, 2)
+    online = loop(tmp_path, samples, meta_every=2, budget=100)
+    few = Task([one for one in samples if one.target != "bone"])
+    online.task = few
+    for start in range(0, 120, 20):
+        online.step(samples[start : start + 20])
+    windows = [online.scored[start : start + 40] for start in range(0, 120, 40)]
+    shares = [sum(one.answer == "bone" for one in window) / 40 for window in windows]
+    assert shares[1] > 0
+    assert [online.history[n].malformed for n in (0, 1, 3)] == shares

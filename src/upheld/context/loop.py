@@ -26,7 +26,6 @@ from upheld.context.consumers import Consumer, Workflow, known_label
 from upheld.context.files import write_whole
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
-from upheld.context.metrics import weighted_mean
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, problems, train_figure
 from upheld.context.skill import Genes, Skill
 from upheld.context.step import learn
@@ -158,7 +157,7 @@ class Loop:
         )  # fmt: skip
         seen = [one for batch in batches for one in batch]
         return Entry(
-            len(history), skill, train_figure(self.task, batches), value, tuple(scores), confusions(seen), self._malformed(seen),
+            len(history), skill, train_figure(self.task, batches), value, tuple(scores), confusions(seen), malformed(self.task, seen),
             float(np.mean(tokens)), max(tokens), history[-1].rollouts + len(seen) + len(self.val), time.perf_counter() - start, taken,
             str(home.relative_to(self.folder)), self.agents,
         )  # fmt: skip
@@ -199,10 +198,6 @@ class Loop:
             shutil.rmtree(old)
         return rollouts
 
-    def _malformed(self, rollouts: Sequence[Rollout]) -> float:
-        labels = self.task.labels()
-        return weighted_mean([float(not known_label(one.answer, labels)) for one in rollouts], [1.0] * len(rollouts))
-
 
 def digest(folder: Path) -> str:
     """A hash of the files in a folder."""
@@ -219,6 +214,12 @@ def confusions(rollouts: Sequence[Rollout]) -> tuple[tuple[str, str, int], ...]:
     return tuple(
         (target, answer, n) for (target, answer), n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     )
+
+
+def malformed(task: Task, rollouts: Sequence[Rollout]) -> float:
+    """Share of answers that are no label of the task."""
+    labels = task.labels()
+    return sum(not known_label(one.answer, labels) for one in rollouts) / len(rollouts)
 
 
 def export(loop: Loop, history: History, out: Path) -> Path:

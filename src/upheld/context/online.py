@@ -23,7 +23,7 @@ from upheld.context.consumers import Consumer, Workflow
 from upheld.context.files import write_whole
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
-from upheld.context.loop import confusions, digest
+from upheld.context.loop import confusions, digest, malformed
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure
 from upheld.context.step import learn
 from upheld.context.stream_state import CHALLENGER, INCUMBENT, Learner, State
@@ -210,7 +210,7 @@ class OnlineLoop:
         self.history.append(
             Entry(
                 len(self.history), learner.skill, figure(self.task, window), figure(self.task, window), tuple(one.score for one in window),
-                confusions(window), 0.0, self._tokens(learner), max(one.tokens for one in window), self.cache.spent, 0.0, accepted,
+                confusions(window), malformed(self.task, window), self._tokens(learner), max(one.tokens for one in window), self.cache.spent, 0.0, accepted,
                 place, self.agents,
             )
         )  # fmt: skip
