@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from upheld.claims import Experiment, Scale, Trial
+from upheld.claims import Experiment, NotRun, Scale, Trial
 from upheld.claims.measurements import Measurements
 from upheld.lagrangian import bounds
 from upheld.lagrangian.claims import CLAIMS, HARD, LEARNING, PARALLEL, draws, mean_dual, measure_hard, optimum
@@ -40,7 +40,11 @@ def smoke(experiment: Experiment) -> Measurements:
     ],
 )
 def test_a_smoke_run_measures_what_the_rule_reads(claim):
-    judgement = claim.rule.judge(smoke(claim.experiment))
+    try:
+        measured = smoke(claim.experiment)
+    except NotRun as reason:
+        pytest.skip(str(reason))
+    judgement = claim.rule.judge(measured)
     assert judgement.findings
     assert all(np.isfinite(finding.estimate) for finding in judgement.findings)
 
@@ -54,7 +58,7 @@ def test_every_experiment_has_every_scale():
 
 
 def test_the_paper_and_the_specification_are_covered():
-    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 16
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 17
     assert sum(claim.reported is not None for claim in CLAIMS) >= 8
     assert [name for name, one in EXPERIMENTS.items() if one.alone] == ["lagrangian.workers"]
 
