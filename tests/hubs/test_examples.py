@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 MODULES = ["data", "detector", "eigenspaces", "enrichment", "hub_graphical_lasso", "inverse_components", "metrics", "plots", "rivals",
-           "selection", "table", "tuning", "weighted_graphical_lasso", "command"]  # fmt: skip
+           "selection", "table", "tuning", "weighted_graphical_lasso"]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["upheld.hubs", *(f"upheld.hubs.{name}" for name in MODULES)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 
 from upheld.report.content import drawn, json_text, plain, records
 from upheld.report.progress import Progress
+from upheld.report.wording import in_options, options_of, told_as_options
 from upheld.report.writing import expect_folder
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ P_VALUES = (
 )
 WIDE = 110  # columns from which the intervals fit
 TWO_SD = "mean + 2 sd"
-OPTIONS = ("screen", "covariance", "n_components", "at_least", "groups", "index", "layer")
+OPTIONS = options_of(["screen", "covariance", "n_components", "at_least", "groups", "index", "layer"])
 
 
 def run(
@@ -103,7 +103,7 @@ def run(
     from upheld.hubs.analysis import analyse
     from upheld.hubs.detector import JointHubs
 
-    with _told_as_options(), _parts() as part:
+    with told_as_options(OPTIONS), _parts() as part:
         tables = _read(files, groups, index, layer)
         estimator = JointHubs(
             settings["n_components"],
@@ -157,29 +157,6 @@ def _installed(compare: bool) -> None:
 
     if compare and importlib.util.find_spec("gglasso") is None:
         raise ModuleNotFoundError("no gglasso", name="gglasso")
-
-
-@contextmanager
-def _told_as_options() -> Iterator[None]:
-    """The library's errors name its parameters; here they are options."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(_in_options(str(error))) from error
-
-
-def _in_options(sentence: str) -> str:
-    """
-    >>> _in_options('use screen=36 or covariance="threshold", p=60')
-    'use --screen 36 or --covariance threshold, p=60'
-    """
-    names = "|".join(OPTIONS)
-    sentence = re.sub(rf"\b({names})(?= must )", lambda found: _option(found[1]), sentence)
-    return re.sub(rf"""\b({names})=["']?([\w-]+)["']?""", lambda found: f"{_option(found[1])} {found[2]}", sentence)
-
-
-def _option(parameter: str) -> str:
-    return f"--{parameter.replace('_', '-')}"
 
 
 def _read(files: Sequence[Path], groups: str | None, index: str | None, layer: str | None) -> dict[Any, pd.DataFrame]:
@@ -347,8 +324,8 @@ def _document(answer: Analysis, settings: Mapping[str, Any]) -> dict[str, Any]:
             **{f"{kind} null, 95 %": line for kind, line in answer.null_lines.items()},
         },
         "hubs": answer.hubs(),
-        "not_computed": {what: _in_options(why) for what, why in answer.not_computed.items()},
-        "remarks": [_in_options(remark) for remark in answer.remarks],
+        "not_computed": {what: in_options(why, OPTIONS) for what, why in answer.not_computed.items()},
+        "remarks": [in_options(remark, OPTIONS) for remark in answer.remarks],
         "variables": records(answer.table),
         "rivals": [_rival_record(answer, call) for call in answer.calls],
         "enrichment": None if answer.enriched is None else records(answer.enriched),

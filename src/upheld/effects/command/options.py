@@ -11,6 +11,7 @@ from upheld.effects.balancer import StreamingBalancer
 from upheld.effects.command.columns import Columns
 from upheld.effects.command.journey import Journey, load
 from upheld.effects.command.sources import STDIN, Source
+from upheld.report.wording import option, told_as_options
 from upheld.report.writing import expect_file, expect_folder
 
 MERGE = "merge"
@@ -61,10 +62,6 @@ class Options:
         """For the report: what was asked for, defaults included."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return {name: str(value) if isinstance(value, Path) else value for name, value in (USUAL | given).items()}
-
-
-def option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def check(options: Options) -> None:
@@ -194,10 +191,8 @@ def new_balancer(options: Options) -> StreamingBalancer:
         parameters["block_size"] = block_size(options.block)
     make = StreamingBalancer.as_described if options.as_described else StreamingBalancer
     balancer = make(**parameters)
-    try:
+    with told_as_options({parameter: option(name) for name, parameter in PARAMETER_OF.items()}):
         balancer._begin()
-    except ValueError as error:
-        raise ValueError(told_as_options(str(error))) from error
     if isinstance(balancer.block_size, str) and options.time is None:
         raise ValueError(f"--block {options.block} is a length of time; name the column of time with --time")
     return balancer
@@ -211,17 +206,6 @@ def block_size(text: str) -> int | str | None:
     if text == "none":
         return None
     return int(text) if re.fullmatch(r"\d+", text) else text
-
-
-def told_as_options(sentence: str) -> str:
-    """
-    >>> told_as_options("block_size must be at least 40 rows, got 3")
-    '--block must be at least 40 rows, got 3'
-    """
-    for name, parameter in PARAMETER_OF.items():
-        sentence = re.sub(rf"\b{parameter}=", f"{option(name)} ", sentence)
-        sentence = re.sub(rf"\b{parameter}(?= must)", option(name), sentence)
-    return sentence
 
 
 def _check_same(options: Options, balancer: StreamingBalancer, path: str) -> None:

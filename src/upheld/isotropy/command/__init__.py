@@ -127,16 +127,18 @@ def run(
     """How far several answers to one prompt differ: a score a prompt, high as a warning that they may be invented, with its error,
     the odd answer out and the answer nearest to all. The score measures agreement: a falsehood that all answers share scores low."""
     asked = dict(locals())
-    from upheld.isotropy.command.options import Options, check, named_rivals, told_as_options
+    from upheld.isotropy.command.options import PARAMETERS, Options, check, named_rivals
     from upheld.isotropy.command.scoring import surveyed, write, written
     from upheld.isotropy.command.terminal import print_run
+    from upheld.llm import ModelError
     from upheld.report.progress import Progress
+    from upheld.report.wording import told_as_options
     from upheld.storage import whole_file
 
     options = Options(**asked)
     check(options)
     chosen_rivals = named_rivals(options)
-    with told_as_options(), Progress() as progress, ExitStack() as unfinished:
+    with told_as_options(PARAMETERS, ModelError, ValueError), Progress() as progress, ExitStack() as unfinished:
         scores, responses = (
             None if path is None else unfinished.enter_context(whole_file(path)) for path in (out, responses_out)
         )

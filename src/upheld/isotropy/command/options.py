@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from upheld.isotropy.rivals import RIVALS, Rival, chosen
 from upheld.isotropy.rivals.evidence import Need
 from upheld.isotropy.rivals.published import AS_PUBLISHED
-from upheld.llm import ModelError
+from upheld.report.wording import option, options_of
 from upheld.report.writing import expect_file, expect_folder
 
 TOO_DEAR = "luq-pair"  # sentences by sentences: "all" leaves it out
@@ -69,12 +67,11 @@ class Options:
         return shlex.join(words)
 
 
-def option(parameter: str) -> str:
-    return f"--{parameter.replace('_', '-')}"
-
-
 POOLINGS = ("mean", "cls", "max", "last", "unmasked_mean")
 LONG_TEXTS = ("window", "truncate", "error")
+PARAMETERS = options_of(
+    ["long_text", "template", "pooling", "n_samples", "max_tokens", "temperature", "n_max"], {"n_samples": "--n"}
+)
 SAMPLING = ("temperature", "max_tokens", "adaptive", "n_max", "responses_out")
 OUTPUTS = ("out", "html", "save_calibrator", "responses_out", "record")
 INPUTS = ("file", "prompts", "calibrate", "prices", "replay")
@@ -203,34 +200,3 @@ def _check_rivals(options: Options, rivals: Sequence[Rival]) -> None:
         for name in ("model", "endpoint", "replay"):
             if getattr(options, name) is not None:
                 raise ValueError(f"{option(name)} goes with --prompts, or with rivals that ask a model; leave it out")
-
-
-PARAMETERS = ("long_text", "template", "pooling", "n_samples", "max_tokens", "temperature", "n_max")
-OPTION_OF = {"n_samples": "--n"}
-
-
-@contextmanager
-def told_as_options() -> Iterator[None]:
-    """The library's errors name its parameters; here they are options."""
-    try:
-        yield
-    except ModelError as error:
-        raise ModelError(_in_options(str(error))) from error
-    except ValueError as error:
-        raise ValueError(_in_options(str(error))) from error
-
-
-def _in_options(sentence: str) -> str:
-    """
-    >>> _in_options("take long_text='window', or raise max_tokens; pooling must be one of a, b; take template=None")
-    'take --long-text window, or raise --max-tokens; --pooling must be one of a, b; leave out --template'
-    """
-    names = "|".join(PARAMETERS)
-    sentence = sentence.replace("take template=None", "leave out --template")
-    sentence = re.sub(rf"""\b({names})=["']?([\w-]+)["']?""", lambda m: f"{_named(m[1])} {m[2]}", sentence)
-    plain = "|".join(name for name in PARAMETERS if "_" in name)  # no word of prose
-    return re.sub(rf"(?<![\w-])(?:({plain})\b|({names})(?= must ))", lambda m: _named(m[1] or m[2]), sentence)
-
-
-def _named(parameter: str) -> str:
-    return OPTION_OF.get(parameter, option(parameter))
