@@ -130,7 +130,7 @@ READINGS: tuple[Reading, ...] = (
     Reading(CONTEXT.format("--train train.jsonl --seed-context done/context"), ("done/context/**/*",)),
     Reading(CONTEXT.format("--train train.jsonl --skill done/skills/01"), ("done/skills/01/**/*",)),
     Reading(CONTEXT.format("--train train.jsonl").replace("work", "done"), ("done/**/*",)),
-    Reading("report --ledger book.sqlite --out report", ("book.sqlite",)),
+    Reading("report bandits --ledger book.sqlite --out report", ("book.sqlite",)),
     Reading("show bandits --ledger book.sqlite", ("book.sqlite",)),
     Reading("check bandits --scale smoke --ledger book.sqlite --baseline verdicts.json", ("verdicts.json",)),
 )  # fmt: skip
