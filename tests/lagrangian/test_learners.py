@@ -197,7 +197,7 @@ def test_a_stream_must_know_what_the_theory_needs():
         (SGAMultipliers(epochs=0), "epochs must be at least 1"),
         (SGAMultipliers(pi_max=-1.0, init="zero"), "pi_max must be positive"),
         (SGAMultipliers(init=np.ones(3)), r"pi has shape \(3,\), but there are 7 coupling rows"),
-        (WarmStartMultipliers(target="mean"), 'target must be "min-norm", "dantzig-wolfe" or "lp-dual"'),
+        (WarmStartMultipliers(target="mean"), 'target must be "min-norm", "dantzig-wolfe", "benders" or "lp-dual"'),
     ],
 )
 def test_bad_parameters(learner, message):

@@ -19,6 +19,7 @@ True
 
 from upheld.lagrangian import bounds, data, families
 from upheld.lagrangian.ascent import Budget, DualResult
+from upheld.lagrangian.benders import BendersResult, benders
 from upheld.lagrangian.bounds import sample_size
 from upheld.lagrangian.branch_and_bound import ObjectiveCut, Solution, root_bound_cut, solve
 from upheld.lagrangian.column_generation import dantzig_wolfe
@@ -28,9 +29,11 @@ from upheld.lagrangian.dual import maximise_dual
 from upheld.lagrangian.instance import CoupledMILP
 from upheld.lagrangian.learners import ERMMultipliers, SGAMultipliers, WarmStartMultipliers
 from upheld.lagrangian.oracles import DualEval, Infeasible, Instance, dual_value
+from upheld.lagrangian.scip import add_relaxator
 from upheld.lagrangian.tracking import TrackingMultipliers
 
 __all__ = [
+    "BendersResult",
     "Budget",
     "ContextualMultipliers",
     "CoupledMILP",
@@ -45,6 +48,8 @@ __all__ = [
     "Solution",
     "TrackingMultipliers",
     "WarmStartMultipliers",
+    "add_relaxator",
+    "benders",
     "bounds",
     "dantzig_wolfe",
     "data",

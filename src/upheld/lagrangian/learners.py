@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from upheld.lagrangian.ascent import Box, Budget, Search, box_of, mean_evaluator
+from upheld.lagrangian.benders import benders
 from upheld.lagrangian.bernstein import SecondMoment
 from upheld.lagrangian.bounds import erm_bound, lipschitz, observed_sga_bound, sga_bound, sga_step, warm_start_bound
 from upheld.lagrangian.bundle import CutModel, level_bundle
@@ -404,8 +405,9 @@ class WarmStartMultipliers(MultiplierLearner):
     Parameters
     ----------
     pi_max : end of Pi; None takes twice the largest LP multiplier of the instances seen so far
-    target : ``"min-norm"``, the maximiser of least norm; ``"dantzig-wolfe"``, the master problem's duals, one of the maximisers; or
-        ``"lp-dual"``, the LP multipliers: cheaper, and near them
+    target : ``"min-norm"``, the maximiser of least norm; ``"dantzig-wolfe"``, the master problem's duals, one of the maximisers;
+        ``"benders"``, those of the cut of Benders' solution (on models with two stages); or ``"lp-dual"``, the LP multipliers:
+        cheaper, and near them
     calls : most oracle calls an instance for ``"min-norm"``: as many for u*, and again for the least norm
 
     Attributes
@@ -442,8 +444,8 @@ class WarmStartMultipliers(MultiplierLearner):
 
     def _reset(self) -> None:
         super()._reset()
-        if self.target not in ("min-norm", "dantzig-wolfe", "lp-dual"):
-            raise ValueError(f'target must be "min-norm", "dantzig-wolfe" or "lp-dual", got {self.target!r}')
+        if self.target not in ("min-norm", "dantzig-wolfe", "benders", "lp-dual"):
+            raise ValueError(f'target must be "min-norm", "dantzig-wolfe", "benders" or "lp-dual", got {self.target!r}')
         self._targets: list[np.ndarray] = []
 
     def _see(self, instance: Instance) -> None:
@@ -452,6 +454,9 @@ class WarmStartMultipliers(MultiplierLearner):
         if self.target == "lp-dual":
             duals = duals if self.pi_max is None else instance.linear_model().lp_relaxation()[1]
             self._targets.append(box.clip(duals))
+            return
+        if self.target == "benders":
+            self._targets.append(box.clip(benders(instance.linear_model()).pi))
             return
         if self.target == "dantzig-wolfe":
             found = dantzig_wolfe(instance, None, Budget(calls=self.calls), pi_max=self.pi_max_, n_jobs=self.n_jobs)
