@@ -7,7 +7,7 @@ import re
 import pytest
 from servers import FaultServer, chat, refusal, serving
 
-from upheld.context import GenerateLM, Sample, Task
+from upheld.context import Context, ContextFunction, GenerateLM, RolloutCache, Sample, Task, evaluate
 from upheld.llm import Answer, CachedModel, Endpoint, LanguageModel, ModelError
 from upheld.llm.retries import Retries
 
@@ -56,6 +56,14 @@ def test_several_labels():
     consumer = GenerateLM(task, "openai:m@http://127.0.0.1:9/v1")
     assert consumer.extracted("<answer>B;a ; </answer>") == "b; a"
     assert "'; '" in consumer.system
+
+
+def test_several_labels_are_right_in_whatever_order(tmp_path):
+    task = Task([Sample("0", "q", "a; b"), Sample("1", "q too", "b")], "micro-f1")
+    nothing = ContextFunction(Context(tmp_path), lambda texts: texts)
+    with serving(chat("<answer>b; a</answer>")) as server:
+        found = evaluate(task, task.samples, nothing, GenerateLM(task, f"openai:m@{server.url}"), RolloutCache())
+    assert [(one.is_correct, one.score) for one in found] == [(True, 1.0), (False, pytest.approx(2 / 3))]
 
 
 def test_eight_at_a_time_in_their_order():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from upheld.context.consumers import Consumer
+from upheld.context.folder import shortened
 from upheld.context.rivals import Contest
 from upheld.context.task import Sample, Task
 
@@ -72,19 +73,6 @@ class DynamicCheatsheet:
         written = self.model.chat(told, system=CURATOR.format(text=self.task.text, budget=self.budget)).text
         self.memory = shortened(written, self.budget)
         return answer
-
-
-def shortened(text: str, budget: int) -> str:
-    """The first lines of a text that are `budget` words and marks together."""
-    from upheld.context.assembly import count_tokens
-
-    kept, left = [], budget
-    for line in text.strip().splitlines():
-        left -= count_tokens(line)
-        if left < 0:
-            break
-        kept.append(line)
-    return "\n".join(kept)
 
 
 # -- DSPy: KNNFewShot, BootstrapFewShot, MIPROv2

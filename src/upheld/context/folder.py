@@ -121,6 +121,17 @@ def template() -> str:
     return Path(assembly.__file__).read_text(encoding="utf-8")
 
 
+def shortened(text: str, budget: int) -> str:
+    """The first lines of a text that are `budget` words and marks together."""
+    kept, left = [], budget
+    for line in text.strip().splitlines():
+        left -= assembly.count_tokens(line)
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
 @dataclass(frozen=True)
 class Made:
     """A context for one question; `problem` says why it is empty though it should not be."""

@@ -15,7 +15,7 @@ from upheld.context.task import Task
 from upheld.llm.abreast import abreast
 
 if TYPE_CHECKING:
-    from upheld.llm import Answer, LanguageModel, Request, Usage
+    from upheld.llm import Answer, LanguageModel, Request, Sampling, Usage
 
 AT_ONCE = 8
 MAX_TOKENS = 1024
@@ -137,3 +137,21 @@ def unanswered(error: OSError) -> bool:
 
     said = str(error)
     return any(why in said for why in _WHY_EMPTY.values()) or "content_filter" in said
+
+
+def answered(model: LanguageModel, asked: str, system: str | None, sampling: Sampling) -> Answer:
+    """What a model says; nothing, where it was reached and gave no answer.
+
+    Raises
+    ------
+    upheld.llm.ModelError
+        If the model cannot be had.
+    """
+    from upheld.llm import Answer, ModelError
+
+    try:
+        return model.chat(asked, system=system, sampling=sampling)
+    except ModelError as error:
+        if not unanswered(error):
+            raise
+        return Answer("", "stop", model.id)

@@ -1,16 +1,17 @@
 """GEPA through its own package: reflective mutation and Pareto selection are the package's; an adapter evaluates.
 
-Without a language model a deterministic proposer rewrites one label's instruction.
+Without a language model a deterministic proposer rewrites one label's instruction; with one the package's own proposer asks it for a new
+prompt.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from upheld.context.assembly import TOKEN, count_tokens
-from upheld.context.folder import Line
+from upheld.context.folder import Context, ContextFunction, Line, shortened
 from upheld.context.metrics import label_set
 from upheld.context.program_base import by_label, flat
 from upheld.context.rivals import Candidate, Contender, Contest, apart, best, telling, unanswered
@@ -54,7 +55,7 @@ class Adapter:
                 one.question,
                 answer.text,
                 one.target,
-                answer.text == one.target,
+                score == 1.0,
                 score,
                 answer.margin,
                 answer.tokens,
@@ -105,21 +106,31 @@ class WorstLabel:
 
 def gepa(contest: Contest) -> Contender:
     """GEPA with as many metric calls as the search has rollouts, split over the settings of its knob."""
+
+    def context(size: int, found: Mapping[str, str]) -> ContextFunction:
+        return contest.write(f"gepa-{size}", instructions(found), Genes(retrieve="all"))
+
+    return optimised(contest, Adapter, first_prompt(contest), context, module_selector=WorstLabel())
+
+
+def optimised(
+    contest: Contest, adapter_of: Callable[[Contest], Adapter], first: Mapping[str, str],
+    context: Callable[[int, Mapping[str, str]], ContextFunction], **options: Any,
+) -> Contender:  # fmt: skip
+    """The better of two runs of the package, one for each size of a minibatch, by the validation set."""
     from gepa.api import optimize
 
     allowed = (contest.tries * len(contest.val) + (contest.tries - 1) * len(contest.train)) // len(MINIBATCHES)
     candidates: list[Candidate] = []
     spent = 0
     for size in MINIBATCHES:
-        adapter = Adapter(contest)
+        adapter = adapter_of(contest)
         package: Any = optimize  # its types know nothing of an adapter's own samples and traces
         result = package(
-            seed_candidate=first_prompt(contest), adapter=adapter, module_selector=WorstLabel(),
-            trainset=list(contest.train), valset=list(contest.val), reflection_minibatch_size=size, logger=_Silent(),
-            max_metric_calls=allowed, seed=contest.seed,
+            seed_candidate=dict(first), adapter=adapter, trainset=list(contest.train), valset=list(contest.val),
+            reflection_minibatch_size=size, logger=_Silent(), max_metric_calls=allowed, seed=contest.seed, **options,
         )  # fmt: skip
-        lines = instructions(result.best_candidate)
-        candidates.append((f"minibatch {size}", contest.write(f"gepa-{size}", lines, Genes(retrieve="all"))))
+        candidates.append((f"minibatch {size}", context(size, result.best_candidate)))
         spent += adapter.cache.spent
     found = best(contest, "GEPA", candidates, RolloutCache())
     return Contender(found.name, found.context, spent + found.rollouts, found.knob, found.val)
@@ -137,6 +148,46 @@ def instructions(candidate: Mapping[str, str]) -> list[Line]:
     """A candidate as a store. The first instructions count as the newest, so that a budget cuts the same lines as `Adapter.prompt`."""
     told = [(label, text) for label, whole in candidate.items() for text in whole.split("\n") if text]
     return [Line("instruction", label, text, born=-place) for place, (label, text) in enumerate(told)]
+
+
+# -- with a model that reflects
+
+PROMPT = "prompt"
+
+
+class ReflectiveAdapter(Adapter):
+    """One prompt, which the package's own proposer has a model rewrite from the answers of a minibatch."""
+
+    propose_new_texts = None  # type: ignore[assignment]
+
+    def prompt(self, candidate: Mapping[str, str]) -> str:
+        return shortened(candidate[PROMPT], self.contest.budget)
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:  # fmt: skip
+        """Question, answer and feedback of the whole minibatch, as the package's prompt expects them."""
+        told = [
+            {
+                "Inputs": one.question, "Generated Outputs": one.answer,
+                "Feedback": "This is right." if one.is_correct else f"This is wrong. The right answer is {one.target}.",
+            }
+            for one in eval_batch.trajectories
+        ]  # fmt: skip
+        return dict.fromkeys(components_to_update, told)
+
+
+def reflective_gepa(contest: Contest, reflect: Callable[[str], str]) -> Contender:
+    """GEPA as it is published: `reflect` is a model's answer to the package's own question for a better prompt. It begins from the list
+    of labels, each with its most telling words; what is beyond the budget is cut at the end of a line."""
+
+    def context(size: int, found: Mapping[str, str]) -> ContextFunction:
+        text, root = shortened(found[PROMPT], contest.budget), contest.folder / f"gepa-{size}"
+        kept = Context.from_prompt(text, root, contest.budget) if text else Context(root)
+        return ContextFunction(kept, contest.embed, contest.budget)
+
+    first = "\n".join(f"- {label}: {words}" for label, words in first_prompt(contest).items())
+    return optimised(contest, ReflectiveAdapter, {PROMPT: first}, context, reflection_lm=reflect)
 
 
 class _Silent:

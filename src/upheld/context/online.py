@@ -207,10 +207,11 @@ class OnlineLoop:
         learner.context.copy(home / "context")
         learner.skill.save(home / "skill")
         write_whole(home / "train" / "0.json", json.dumps([one.__dict__ for one in window], ensure_ascii=False))
+        value = figure(self.task, window)
         self.history.append(
             Entry(
-                len(self.history), learner.skill, figure(self.task, window), figure(self.task, window), tuple(one.score for one in window),
-                confusions(window), malformed(self.task, window), self._tokens(learner), max(one.tokens for one in window), self.cache.spent, 0.0, accepted,
+                len(self.history), learner.skill, value, value, tuple(one.score for one in window), confusions(window),
+                malformed(self.task, window), self._tokens(learner), max(one.tokens for one in window), self.cache.spent, 0.0, accepted,
                 place, self.agents,
             )
         )  # fmt: skip

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Rollout:
     """A sample, what was answered, how sure, and at which price.
 
-    `margin` is the score of the answer above the runner-up; `tokens` those of the context; `problem` says why a context
-    could not be made and was counted as empty, or why there is no answer.
+    `is_correct` means a full score: of several labels all, in whatever order. `margin` is the score of the answer above the
+    runner-up; `tokens` those of the context; `problem` says why a context could not be made and was counted as empty, or why there is
+    no answer.
     """
 
     id: str
@@ -74,13 +75,13 @@ def evaluate(
     else:
         made = context.many(questions)
         answers = cache.answers(consumer, questions, [one.text for one in made])
-    scoring = task.scoring
+    scores = task.scoring.scores([one.text for one in answers], [one.target for one in samples])
     return [
         Rollout(
-            sample.id, sample.question, answer.text, sample.target, answer.text == sample.target,
-            scoring.score(answer.text, sample.target), answer.margin, one.tokens, one.problem or answer.problem,
+            sample.id, sample.question, answer.text, sample.target, score == 1.0, score, answer.margin, one.tokens,
+            one.problem or answer.problem,
         )
-        for sample, one, answer in zip(samples, made, answers, strict=True)
+        for sample, one, answer, score in zip(samples, made, answers, scores, strict=True)
     ]  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What "Meta Context Engineering via Agentic Skill Evolution" claims, made falsifiable.
 
 Skills and contexts are written by program agents, no language model: what holds or fails here holds or fails for them. The consumer is
-a nearest-line reader on sentence embeddings, and in one claim SmolLM2. Six domains, one pool of texts each, split anew by every seed;
+a nearest-line reader on sentence embeddings, and in one claim SmolLM2. Claims that begin with "language models as agents" are measured on
+models that the user names. Six domains, one pool of texts each, split anew by every seed;
 test sets choose nothing. Conditions are read twice: each method at its own length up to the consumer's window, since a playbook cut short
 is a straw man, and within 400 tokens a query.
 """
@@ -18,8 +19,6 @@ from upheld.claims import (
     Experiment,
     GeometricRatio,
     Mean,
-    Measurement,
-    NotRun,
     Ratio,
     Reported,
     Rule,
@@ -31,7 +30,10 @@ from upheld.claims import (
     grid,
 )
 from upheld.claims.preparation import Recipe
+from upheld.context.claims.endpoint import AGENTS, CONSUMER, WITHOUT_A_MODEL, measure_endpoint
+from upheld.context.claims.endpoint_streams import CHEATSHEET, measure_endpoint_stream
 from upheld.context.claims.growth import CAPS, measure_growth
+from upheld.context.claims.originals import DATA, ORIGINALS
 from upheld.context.claims.race import ACE, AGENTIC, OURS, measure_race
 from upheld.context.claims.relative import BehindInFew, GainOverBest
 from upheld.context.claims.search import CONCATENATED, FIXED, RANDOM, SCHEMAS, measure_search
@@ -92,16 +94,32 @@ SMALL_MODEL = Experiment(
 )  # fmt: skip
 
 
-def measure_originals(trial: Trial) -> Iterable[Measurement]:
-    raise NotRun(
-        "the five original data sets (FiNER, USPTO-50k, Symptom2Disease, LawBench, Aegis 2.0) and an endpoint with the paper's "
-        "consumer and agent models are the user's own; nothing stands in for them here"
-    )
+WITH_MODELS = {SMOKE: 600, Q: 7200, S: 14_400, F: 43_200}
+ENDPOINT = Experiment(
+    "context.endpoint", measure_endpoint,
+    conditions={
+        SMOKE: grid(domain=["policy"], length=[OWN], pool=[30], iterations=[2]),
+        Q: grid(domain=["apidocs", "ledger"], length=[OWN], pool=[60], iterations=[6]),
+        S: grid(domain=DOMAINS, length=[OWN], pool=[150], iterations=[6]),
+        F: grid(domain=DOMAINS, length=[OWN], pool=[POOL], iterations=[6]),
+    },
+    repeats={SMOKE: 1, Q: 5, S: 5, F: 10}, timeout_s=WITH_MODELS,
+)  # fmt: skip
 
+ENDPOINT_STREAMS = Experiment(
+    "context.endpoint-streams", measure_endpoint_stream,
+    conditions={
+        SMOKE: grid(domain=["policy"], length=[OWN], pool=[30], batch=[5]),
+        Q: grid(domain=["apidocs", "ledger"], length=[OWN], pool=[60], batch=[10]),
+        S: grid(domain=DOMAINS, length=[OWN], pool=[150], batch=[20]),
+        F: grid(domain=DOMAINS, length=[OWN], pool=[POOL], batch=[20]),
+    },
+    repeats={SMOKE: 1, Q: 5, S: 5, F: 10}, timeout_s=WITH_MODELS,
+)  # fmt: skip
 
-ORIGINALS = Experiment(
-    "context.originals", measure_originals, conditions={scale: grid(data=["originals"]) for scale in Scale},
-    repeats=dict.fromkeys(Scale, 1), timeout_s=dict.fromkeys(Scale, 10),
+ORIGINAL = Experiment(
+    "context.original-data", measure_endpoint, conditions={F: grid(domain=list(ORIGINALS), length=[OWN], iterations=[5])},
+    repeats={F: 5}, timeout_s={F: 86_400},
 )  # fmt: skip
 
 
@@ -110,7 +128,7 @@ ORIGINALS = Experiment(
 PROGRAM = "Program agents. Since a first quick run the reader leaves a line its full stop, so that a case is embedded once and not twice."
 FAIR = (
     "Every rival has the same split, reader, template and tokens a query, its main knob tuned on the validation set, and at most MCE's "
-    "rollouts (GEPA's package goes up to a sixth beyond). Dynamic Cheatsheet needs a model that writes: not run."
+    "rollouts (GEPA's package goes up to a sixth beyond). Dynamic Cheatsheet needs a model that writes: it is raced online, at an endpoint."
 )
 PROTOTYPE = (
     "A diagnosis was added to the crossover after results on apidocs had been seen; splits here are drawn by other seeds, but its texts "
@@ -142,6 +160,17 @@ def matters(rivals: Iterable[str], length: str) -> Superior:
     return Superior("score", OURS, tuple(rivals), where={"length": length})
 
 
+WITH_AGENTS = GainOverBest("score", OURS, AGENTIC)
+ONLINE_WITH_AGENTS = GainOverBest("score", OURS, (*PLAYBOOKS, CHEATSHEET))
+AT_ENDPOINTS = (OURS, *WITHOUT_A_MODEL, *AGENTIC)
+NAMED = (
+    f"The models are the user's: {CONSUMER} answers, {AGENTS} writes for MCE, ACE and GEPA alike. Domains where every rival is below 0.05 "
+    "are left out of relative gains."
+)
+ALONE = (
+    "Validation included. Of ACE its chosen setting alone counts, as if it had known that; it reflects on a batch at a time, which is less "
+    "work than the published method's every item. Where MCE never gets there, all of its work counts."
+)
 GROWS = 0.01
 """Least exponent that counts as growth: 3 % from 5 rules to 80. Stores that are all the same size have an exponent of 0 to rounding."""
 EVERYONE = (OURS, "base", "labels", "random few-shot", "knn few-shot", "many-shot", "no-skill", *AGENTIC)
@@ -398,20 +427,72 @@ CLAIMS = [
         note=f"{PROGRAM} As if ACE had known its best source and number of epochs.",
     ),
     Claim(
+        "context.endpoint",
+        "language models as agents, offline: MCE beats agentic context engineering",
+        "5.6 to 53.8 % above the best rival",
+        ENDPOINT,
+        All((AtLeast(WITH_AGENTS, 0.0), BehindInFew(WITH_AGENTS))),
+        note=NAMED,
+    ),
+    Claim(
+        "context.endpoint-size",
+        "language models as agents, offline: the gain over the best rival is as large as reported",
+        "mean 16.9 %, 5.6 to 53.8 %",
+        ENDPOINT,
+        All((AtLeast(WITH_AGENTS, 0.169), Within(WITH_AGENTS, 0.056, 0.538, per=("domain",)))),
+        note=NAMED,
+    ),
+    Claim(
+        "context.endpoint-practitioner",
+        "language models as agents: MCE beats tuned nearest-neighbour few-shot and all cases in the prompt",
+        None,
+        ENDPOINT,
+        Superior("score", OURS, ("knn few-shot", "many-shot")),
+        ours=True,
+        note=NAMED,
+    ),
+    Claim(
+        "context.endpoint-rollouts",
+        "language models as agents: MCE reaches ACE's final figure in fewer rollouts than ACE",
+        "4.8 times fewer",
+        ENDPOINT,
+        AtLeast(GeometricRatio("rollouts to ACE's score", ACE, OURS), 1.0),
+        note=f"{NAMED} {ALONE}",
+    ),
+    Claim(
         "context.train-seconds",
-        "MCE trains faster than ACE",
+        "language models as agents: MCE trains faster than ACE",
         "13.6 times faster",
-        ORIGINALS,
+        ENDPOINT,
         AtLeast(GeometricRatio("seconds to ACE's score", ACE, OURS), 1.0),
-        note="The time is that of the language models that write.",
+        note=f"{NAMED} {ALONE}",
         timed=True,
     ),
     Claim(
+        "context.endpoint-online",
+        "language models as agents, online: MCE beats agentic context engineering",
+        "74.1 against 41.1 % over the base model",
+        ENDPOINT_STREAMS,
+        All((AtLeast(ONLINE_WITH_AGENTS, 0.0), BehindInFew(ONLINE_WITH_AGENTS))),
+        note=f"{NAMED} Strictly prequential. ACE's source has no validation set to be chosen on: both count as rivals, beside Dynamic "
+        "Cheatsheet, whose memory is rewritten after every item and which is told the right answers, as everyone is.",
+    ),
+    Claim(
         "context.originals",
-        "on the paper's data sets, with language models as agents, MCE beats agentic context engineering",
+        "language models as agents: on the paper's data sets MCE beats agentic context engineering",
         "mean 16.9 % above the best rival",
-        ORIGINALS,
-        AtLeast(GainOverBest("score", OURS, AGENTIC), 0.0),
+        ORIGINAL,
+        AtLeast(WITH_AGENTS, 0.0),
+        note=f"{NAMED} {DATA} names a folder with {', '.join(ORIGINALS)}, each with train.jsonl, val.jsonl and test.jsonl.",
+    ),
+    Claim(
+        "context.endpoint-race",
+        "language models as agents: the figure, the tokens a query and the rollouts of every method",
+        None,
+        ENDPOINT,
+        Reported(tuple(Mean(metric, name) for metric in ("score", "tokens", "rollouts") for name in AT_ENDPOINTS)),
+        ours=True,
+        note=NAMED,
     ),
     Claim(
         "context.race",

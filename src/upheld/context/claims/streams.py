@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from upheld.claims import Measurement, Trial
-from upheld.context.agents import BaseAgent
+from upheld.context.agents import BaseAgent, MetaAgent
 from upheld.context.claims.setting import LENGTHS, line_reader, pool, scratch, seed_of, vectors
+from upheld.context.confined import InSandbox
 from upheld.context.consumers import Consumer
 from upheld.context.crossover import ProgramMetaAgent
 from upheld.context.folder import Context, ContextFunction
@@ -65,10 +66,10 @@ def learners(embed: Vectors, budget: int, seed: int) -> dict[str, tuple[ProgramM
 
 def streamed(
     folder: Path, name: str, task: Task, stream: Sequence[Sample], reader: Consumer, embed: Vectors, budget: int,
-    meta: ProgramMetaAgent, base: BaseAgent, meta_every: int,
+    meta: MetaAgent, base: BaseAgent, meta_every: int, batch: int = BATCH, confined: InSandbox | None = None,
 ) -> Iterator[Measurement]:  # fmt: skip
-    loop = OnlineLoop(task, reader, meta, base, embed, folder, RolloutCache(), budget, meta_every)
-    yield Measurement(name, "score", loop.run(stream, BATCH))
+    loop = OnlineLoop(task, reader, meta, base, embed, folder, RolloutCache(), budget, meta_every, confined=confined)
+    yield Measurement(name, "score", loop.run(stream, batch))
     yield Measurement(name, "tokens", float(np.mean([one.tokens for one in loop.scored])))
-    for part, at in enumerate(range(0, len(stream), BATCH), 1):
-        yield Measurement(name, "score of a batch", figure(task, loop.scored[at : at + BATCH]), f"{part}")
+    for part, at in enumerate(range(0, len(stream), batch), 1):
+        yield Measurement(name, "score of a batch", figure(task, loop.scored[at : at + batch]), f"{part}")

@@ -35,7 +35,7 @@ LOOKS: dict[str, tuple[str, str]] = {  # colour, mark
     "knn few-shot": (GREEN, "^"), "many-shot": (BROWN, "P"), "random few-shot": (SKY, "v"), "labels": (PINK, "<"), "no-skill": (INK, ">"),
     "base": (QUIET, "X"), "first skill each time": (ORANGE, "D"), "random skills": (GREEN, "^"),
     "ACE's schema, wrong rollouts": (PINK, "v"), "ACE's schema, all rollouts": (RED, "s"), "the same files, concatenated": (RED, "s"),
-    "ACE, chosen setting alone": (PINK, "v"), "MCE, naive start": (SKY, "D"),
+    "ACE, chosen setting alone": (PINK, "v"), "Dynamic Cheatsheet": (BROWN, "P"), "MCE, naive start": (SKY, "D"),
 }  # fmt: skip
 
 
@@ -341,5 +341,19 @@ PICTURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "context.train-eff": rollouts,
     "context.train-eff-untuned": rollouts,
     "context.race": by_tokens,
+    "context.endpoint": partial(by_domain, length="own", methods=AGENTIC),
+    "context.endpoint-size": partial(by_domain, length="own", methods=AGENTIC),
+    "context.endpoint-practitioner": partial(by_domain, length="own", methods=(OURS, "knn few-shot", "many-shot")),
+    "context.endpoint-rollouts": partial(
+        by_domain, length="own", methods=(OURS, ACE), metric="rollouts to ACE's score", label="rollouts"
+    ),
+    "context.train-seconds": partial(
+        by_domain, length="own", methods=(OURS, ACE), metric="seconds to ACE's score", label="seconds"
+    ),
+    "context.endpoint-online": partial(
+        by_domain, length="own", methods=(OURS, "ACE, all rollouts", "ACE, wrong rollouts", "Dynamic Cheatsheet")
+    ),
+    "context.originals": partial(by_domain, length="own", methods=AGENTIC),
+    "context.endpoint-race": by_tokens,
 }
 """By claim."""
