@@ -231,19 +231,24 @@ BAD = [
     (["--prompts", "asked.jsonl", "--rivals", "eagle"], "--rivals eagle is trained on the same answers"),
     (["--prompts", "asked.jsonl", "--rivals", "assistant"], "--rivals assistant needs the folder"),
     (["--prompts", "asked.jsonl", "--top-p", "0"], "--top-p must lie above 0"),
+    (["--prompts", "asked.jsonl", "--temperature", "inf"], "--temperature must be 0, or a number of at least 1e-06, got inf"),
     (["--prompts", "asked.jsonl", "--minutes", "-1"], "minutes must be a positive number"),
     (["--prompts", "asked.jsonl", "--out", "."], "--out . must be a file"),
     (["--prompts", "none.txt", "--model", "model", "--drafter", "mine"], "none.txt: No such file"),
     (["--prompts", "asked.jsonl", "--model", "nowhere"], "nowhere is not a folder"),
     (["--prompts", "asked.jsonl", "--model", "model"], "no drafter comes with model; train one"),
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "model"], "model holds a model of the kind 'llama', no drafter"),
-    (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--block-size", "9"], "block_size 9 is not within 1 to 8"),
+    (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--block-size", "9"], "--block-size 9 is more than 8"),
     (["--prompts", "empty.jsonl", "--model", "model", "--drafter", "mine"], '"prompt" must be a text that is not empty'),
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--max-tokens", "600"], "shorten it, or take a smaller"),
     (["--prompts", "asked.jsonl", "--model", "other", "--drafter", "mine"], "the drafter was trained for another target"),
     (["--prompts", "asked.jsonl", "--model", "wordy", "--drafter", "mine"], "has 261 tokens, the target 256"),
     (["train", "--model", "mamba", "--train-prompts", "train.txt", "--out", "new"], "keeps states that cannot be taken back"),
     (["train", "--model", "model", "--out", "new"], "model has no chat template"),
+    (["train", "--model", "model", "--train-prompts", "train.txt", "--out", "soon", "--minutes", "1e-4"], "the target ended no answer"),
+    (["--prompts", "asked.jsonl", "--model", "cut.gguf"], "the GGUF file cut.gguf cannot be read"),
+    (["--prompts", "latin.txt", "--model", "model", "--drafter", "mine"], "latin.txt is not UTF-8"),
+    (["serve", "--model", "model", "--drafter", "mine", "--host", "192.0.2.1"], "nothing can listen at 192.0.2.1, port 8000"),
     (["--prompts", "asked.jsonl", "--dtype", "int3"], "dtype must be float32, bfloat16 or float16"),
 ]  # fmt: skip
 
@@ -252,6 +257,8 @@ BAD = [
 def wrong(folder) -> Path:
     """The same folder with files that are not right."""
     (folder / "empty.jsonl").write_text('{"prompt": ""}\n')
+    (folder / "cut.gguf").write_bytes(b"GGUF\3")
+    (folder / "latin.txt").write_bytes("déjà vu".encode("latin-1"))
     model(folder / "other", layers=5)
     model(folder / "wordy", extra=5)
     PreTrainedTokenizerFast.from_pretrained(folder / "model").save_pretrained(folder / "mamba")

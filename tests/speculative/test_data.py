@@ -67,6 +67,13 @@ def test_json_lines_hold_conversations_and_texts(tmp_path):
     assert text.ids(Letters(None)) == [ord(letter) for letter in "def f("]
 
 
+def test_what_other_editors_write_is_read(tmp_path):
+    """A mark at the beginning, two characters at a line's end, and a separator of lines that JSON lets stand."""
+    path = tmp_path / "asked.jsonl"
+    path.write_bytes('\ufeff{"prompt": "one\u2028two"}\r\n{"prompt": "three"}'.encode())
+    assert [prompt.text for prompt in read_prompts(path, chat=False)] == ["one\u2028two", "three"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

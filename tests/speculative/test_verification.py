@@ -201,7 +201,7 @@ def test_rows_see_the_drafts_before_them():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"do_sample": True, "temperature": 0.0}, "temperature must be positive"),
+        ({"do_sample": True, "temperature": 0.0}, "temperature must be a number of at least 1e-06 to sample"),
         ({"top_p": 0.0}, r"top_p must lie in \(0, 1\]"),
         ({"top_k": -1}, "top_k be 0 or more"),
         ({"repetition_penalty": 0.0}, "repetition_penalty must be positive"),

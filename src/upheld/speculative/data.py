@@ -169,7 +169,11 @@ def read_prompts(path: Path, *, chat: bool) -> list[Prompt]:
     ValueError
         If the file holds no prompt, or a line is empty of text or cannot be read; the line is named.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        # Lines end with line feeds alone: a JSON text may hold the other characters that `splitlines` takes for ends.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
     read = _json_line if path.suffix == ".jsonl" else _text_line
     found = [
         read(line, f"{path.name}, line {number}", path.stem, chat)

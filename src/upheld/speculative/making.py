@@ -103,9 +103,11 @@ def make_drafter(
         regenerate(target, tokenizer, held_out, folder / "held-out", **options)
         judged = load_responses(folder / "held-out")
     share = generating * minutes
-    regenerate(
+    said = regenerate(
         target, tokenizer, prompts, folder / "responses", minutes=share, part_seconds=min(60.0, 10 * share), **options
     )
+    if not said.responses:
+        raise ValueError(f"the target ended no answer in {minutes:g} minutes; give it more, or shorter answers")
     responses = load_responses(folder / "responses")
     drafter = DFlashDrafter.from_target(target, seed=seed, **shape)
     base = _base(folder, len(responses))

@@ -27,7 +27,7 @@ def model_files(named: str | Path) -> ModelFiles:
     Raises
     ------
     ValueError
-        If there is no such model.
+        If there is no such model, or the file is damaged.
     """
     if named == "smollm2":
         return smollm2()
@@ -38,7 +38,13 @@ def model_files(named: str | Path) -> ModelFiles:
         raise ValueError(f"there is no file {path}; give a GGUF file, a model's folder, or smollm2")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    return ModelFiles(path.stem, converted(path, digest), digest)
+    try:
+        return ModelFiles(path.stem, converted(path, digest), digest)
+    except OSError:
+        raise
+    except Exception as error:  # damaged files fail in as many ways as there are
+        what = str(error).partition("\n")[0] or type(error).__name__
+        raise ValueError(f"the GGUF file {path} cannot be read ({what}); copy it again, or name another") from error
 
 
 def load_target(

@@ -23,6 +23,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 from upheld.llm.transcript import Transcript
 from upheld.speculative import fields
 from upheld.speculative.decoder import SpeculativeDecoder
+from upheld.speculative.verification import LEAST_TEMPERATURE
 
 DEFAULT_MAX_TOKENS = 256
 LEAST_TOP_P = 1e-9
@@ -86,8 +87,8 @@ class Service:
         temperature = fields.number(body, "temperature", 1.0, low=0, high=fields.MOST_TEMPERATURE)
         config = GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=most if limit is None else min(most, limit - len(ids)),
-            do_sample=temperature > 0, top_k=0, top_p=fields.number(body, "top_p", 1.0, low=LEAST_TOP_P, high=1),
-            temperature=temperature if temperature > 0 else 1.0,
+            do_sample=temperature >= LEAST_TEMPERATURE, top_k=0,
+            top_p=fields.number(body, "top_p", 1.0, low=LEAST_TOP_P, high=1), temperature=max(temperature, LEAST_TEMPERATURE),
         )  # fmt: skip
         return Asked(
             ids=torch.tensor([ids], device=self.decoder.target.device),
@@ -234,7 +235,7 @@ def listen(service: Service, host: str, port: int) -> None:
     ------
     ImportError
         If `starlette` or `uvicorn` is not installed.
-    OSError
+    ValueError
         If nothing can listen there.
     """
     found = application(service)
@@ -243,7 +244,14 @@ def listen(service: Service, host: str, port: int) -> None:
     except ImportError as missing:
         raise ImportError('a server needs starlette and uvicorn; pip install "upheld[speculative]"') from missing
     # Bound here: what uvicorn says of a port that is taken, it says in its log alone.
-    with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as door:
+    try:
+        door = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = str(error.strerror or error).partition(" (while")[0]
+        raise ValueError(
+            f"nothing can listen at {host}, port {port} ({why}); take another --port (0: a free one), or another --host"
+        ) from error
+    with door:
         server = uvicorn.Server(uvicorn.Config(found, log_level="warning"))
         print(f"listening at http://{host}:{door.getsockname()[1]}/v1 as {service.name}", flush=True)
         server.run(sockets=[door])

@@ -13,6 +13,7 @@ Exact for any q_k that does not depend on d_k itself; a block drafter's q_k depe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -25,6 +26,9 @@ from transformers import (
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
+
+LEAST_TEMPERATURE = 1e-6
+"""Below it the likeliest token is drawn as surely as numbers of 32 bits can tell, and not much further logits overflow."""
 
 Verify = Literal["rejection", "match"]
 Warper = Callable[[Tensor, Tensor], Tensor]
@@ -68,9 +72,10 @@ class Sampling:
     dtype: torch.dtype = torch.float32
 
     def __post_init__(self) -> None:
-        if self.do_sample and not self.temperature > 0:
+        if self.do_sample and not LEAST_TEMPERATURE <= self.temperature < math.inf:
             raise ValueError(
-                f"temperature must be positive to sample, got {self.temperature}; take do_sample=False instead"
+                f"temperature must be a number of at least {LEAST_TEMPERATURE:g} to sample, got {self.temperature}; "
+                "for the likeliest token take do_sample=False"
             )
         if not 0 < self.top_p <= 1 or self.top_k < 0:
             raise ValueError(f"top_p must lie in (0, 1] and top_k be 0 or more, got {self.top_p} and {self.top_k}")

@@ -72,7 +72,7 @@ def run(
     threads: Annotated[int, typer.Option("--threads", min=1, help="Of the processor.")] = 1,
     host: Annotated[str, typer.Option("--host", help="serve: address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="serve: 0 takes a free one.")] = 8000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="decode: JSON Lines, a line an answer. train: the folder to work in.")
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.making import fast_format, minutes_given
 from upheld.speculative.pairs import load_drafter, load_target, shipped_drafter
 from upheld.speculative.reading import Reader
+from upheld.speculative.verification import LEAST_TEMPERATURE
 from upheld.storage import whole_file
 
 RIVALS = ("plain", "generate", "lookup", "assistant", "eagle", "medusa")
@@ -80,6 +82,10 @@ def check(what: str, asked: Asked) -> None:
         raise ValueError(f"--rivals {unknown[0]} is unknown; choose among {', '.join(RIVALS)}")
     if not 0 < asked.top_p <= 1:
         raise ValueError(f"--top-p must lie above 0 and at most at 1, got {asked.top_p}")
+    if asked.temperature and not LEAST_TEMPERATURE <= asked.temperature < math.inf:
+        raise ValueError(
+            f"--temperature must be 0, or a number of at least {LEAST_TEMPERATURE:g}, got {asked.temperature}"
+        )
     minutes_given(asked.minutes)
     if what == "train":
         if asked.out is None:
@@ -156,8 +162,18 @@ def drafter_of(asked: Asked, target: PreTrainedModel) -> DFlashDrafter:
     Raises
     ------
     ValueError
-        If none was named for a model that none is shipped for.
+        If none was named for a model that none is shipped for, or blocks longer than its own were asked for.
     """
+    found = _drafter(asked, target)
+    longest = found.config.block_size
+    if asked.block_size is not None and asked.block_size > longest:
+        raise ValueError(
+            f"--block-size {asked.block_size} is more than {longest}, the block that the drafter was trained with; take at most {longest}"
+        )
+    return found
+
+
+def _drafter(asked: Asked, target: PreTrainedModel) -> DFlashDrafter:
     if asked.drafter is None:
         if asked.model != "smollm2":
             raise ValueError(
