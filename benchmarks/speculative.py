@@ -1,23 +1,27 @@
 """What speculative decoding costs and gives on this machine: SmolLM2-135M-Instruct, one thread, rivals in turns in one run.
 
 python benchmarks/speculative.py [--part loop|costs|memory|race] [--dtypes float32 bfloat16] [--minutes 0]
+                                 [--families prose structured code] [--prompts 2] [--repeats 2]
 
 `loop` sets our own loop with blocks of one token against `generate`; `costs` times reading and drafting k tokens; `memory`
-counts what is held beyond plain decoding; `race` decodes test prompts of three families. With `--minutes` an EAGLE-3-style head
-and Medusa heads are trained for the race, for so long each, on the target's own answers, another `--minutes` being spent on
-these; without it they are left out, since untrained heads draft nothing that stands. Processor seconds, except where it says
-wall.
+counts what is held beyond plain decoding; `race` decodes test prompts, so many of every family, and sets beside the drafter's
+pace the one that its tau and its costs predict. With `--minutes` an EAGLE-3-style head and Medusa heads are trained for the
+race, for so long each, on the target's own answers, another `--minutes` being spent on these; without it they are left out,
+since untrained heads draft nothing that stands. Processor seconds, except where it says wall; intervals (95 %, Student's t on
+logarithms) are over prompts. bfloat16 is left out by itself where the processor has no arithmetic in it.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import t as student
 from transformers import GenerationConfig, PreTrainedModel
 
 from measuring import Line
@@ -25,6 +29,7 @@ from upheld.speculative.costs import draft_costs, forward_costs, speed_up
 from upheld.speculative.data import FAMILIES, Prompt, built_in, training_set
 from upheld.speculative.drafter import DRAFT_VOCABULARY, DFlashDrafter
 from upheld.speculative.heads import EagleHead, HeadProposer, MedusaHeads
+from upheld.speculative.making import fast_format
 from upheld.speculative.pairs import load_target, shipped_drafter
 from upheld.speculative.proposals import BlockProposer, Proposer
 from upheld.speculative.responses import load_responses, regenerate
@@ -43,18 +48,22 @@ from upheld.speculative.rivals import (
 )
 from upheld.speculative.training import DrafterTrainer
 
-SIZES, CONTEXT, TOKENS, PROMPTS = (1, 2, 4, 8, 16, 32), 128, 64, 2
+SIZES, CONTEXT, TOKENS = (1, 2, 4, 8, 16, 32), 128, 64
 OVERHEAD, DRAFT_COST = 1.05, 0.25
+EVERY = "all prompts"
+
+Found = dict[str, list[list[Decoded]]]
+"""Of one method: family -> prompt -> the same text several times."""
 
 
 def asked(tokens: int = TOKENS) -> GenerationConfig:
     return GenerationConfig(max_new_tokens=tokens, do_sample=False, pad_token_id=0)  # type: ignore[no-untyped-call]
 
 
-def prompts(part: Any, tokenizer: Any, each: int) -> list[tuple[str, torch.Tensor]]:
+def prompts(part: Any, tokenizer: Any, each: int, families: Sequence[str] = FAMILIES) -> list[tuple[str, torch.Tensor]]:
     """So many of every family, one of another form each."""
     found = []
-    for family in FAMILIES:
+    for family in families:
         of_family: list[Prompt] = [prompt for prompt in built_in(part) if prompt.family == family]
         step = max(1, len(of_family) // each)
         found += [(family, torch.tensor([p.ids(tokenizer)])) for p in of_family[::step][:each]]
@@ -127,13 +136,11 @@ def memory(target: PreTrainedModel, tokenizer: Any, dtype: str) -> None:
     )  # fmt: skip
 
 
-def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, Any]) -> None:
-    """Every method on every prompt, in turns; geometric means of plain decoding's pace over theirs."""
-    tuning = [prompt for _, prompt in prompts("train", tokenizer, 1)]
-    drafts = tune_lookup(target, tuning, asked(32))
-    methods: list[Method] = [
-        plain(target), generate(target), prompt_lookup(target, drafts), dflash(target, shipped_drafter(target)),
-    ]  # fmt: skip
+def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, Any], given: argparse.Namespace) -> None:
+    """Every method on every prompt, in turns."""
+    drafts = tune_lookup(target, [prompt for _, prompt in prompts("train", tokenizer, 1)], asked(32))
+    drafter = shipped_drafter(target)
+    methods: list[Method] = [plain(target), generate(target), prompt_lookup(target, drafts), dflash(target, drafter)]
     if heads:
         eagle, blocks = heads["eagle"].to(target.dtype), heads["medusa"].to(target.dtype)
         methods += [
@@ -141,30 +148,78 @@ def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, A
             *(eagle_tree(target, eagle, n) for n in (16, 60)),
             medusa(target, blocks),
         ]
-    ratios: dict[tuple[str, str], list[float]] = {}
-    walls: dict[str, list[float]] = {}
-    taus: dict[str, list[int]] = {}
-    for turn, (family, prompt) in enumerate(prompts("test", tokenizer, PROMPTS)):
+    print(Line(f"{dtype}: drafts a cycle that lookup was tuned to", str(drafts)))
+    families = [*given.families, EVERY]
+    found: dict[str, Found] = {method.name: {family: [] for family in families} for method in methods}
+    for turn, (family, prompt) in enumerate(prompts("test", tokenizer, given.prompts, given.families)):
         interleaved(methods, prompt, asked(4))
-        found = interleaved(methods, prompt, asked(), repeats=2, turn=turn)
-        base, base_wall = pace(found["plain"]), min(text.wall_s / text.timed for text in found["plain"])
-        for name, texts in found.items():
-            ratios.setdefault((name, family), []).append(base / pace(texts))
-            walls.setdefault(name, []).append(base_wall / min(text.wall_s / text.timed for text in texts))
-            if texts[0].stats is not None:
-                taus.setdefault(name, []).extend(texts[0].stats.acceptance_lengths)
+        for name, texts in interleaved(methods, prompt, asked(), repeats=given.repeats, turn=turn).items():
+            found[name][family].append(texts)
+            found[name][EVERY].append(texts)
+    print(Line(f"{dtype}: method, prompts, tokens a cycle", "tokens/s; times plain (by the wall)"))
     for method in methods:
-        by_family = {family: _mean(ratios[method.name, family]) for family in FAMILIES}
-        whole = _mean([value for family in FAMILIES for value in ratios[method.name, family]])
-        shown = ", ".join(f"{family} {value:.2f}" for family, value in by_family.items())
-        tau = f", tau {np.mean(taus[method.name]):.2f}" if taus.get(method.name) else ""
-        drafted = f" ({drafts} drafts)" if method.name == "lookup" else ""
+        paces(dtype, method.name, found)
+    against(dtype, "lookup", found)
+    predicted(dtype, target, drafter, found)
+
+
+def paces(dtype: str, name: str, found: dict[str, Found]) -> None:
+    """Tokens a second and times plain decoding, by family and over all prompts."""
+    for family, texts in found[name].items():
+        base = found["plain"][family]
+        ratio = interval([pace(one) / pace(other) for one, other in zip(base, texts, strict=True)])
+        wall = _mean([_wall(one) / _wall(other) for one, other in zip(base, texts, strict=True)])
+        told = name != "plain" and texts[0][0].stats is not None
+        tau = f", tau {tau_of(texts):.2f}" if told else ""
         print(
             Line(
-                f"{dtype}: {method.name}{drafted}, times plain ({shown}{tau})",
-                f"{whole:.2f} (wall {_mean(walls[method.name]):.2f})",
+                f"{dtype}: {name}, {family}{tau}",
+                f"{_mean([1 / pace(one) for one in texts]):.1f}; {ratio} ({wall:.2f})",
             )
         )
+
+
+def against(dtype: str, rival: str, found: dict[str, Found]) -> None:
+    """The drafter's pace over the rival's."""
+    for family, texts in found["DFlash"].items():
+        ratios = [pace(one) / pace(other) for one, other in zip(found[rival][family], texts, strict=True)]
+        print(Line(f"{dtype}: DFlash, times {rival}, {family}, {len(ratios)} prompts", interval(ratios)))
+
+
+def predicted(dtype: str, target: PreTrainedModel, drafter: DFlashDrafter, found: dict[str, Found]) -> None:
+    """tau / (c_v + c_d) of every family, and what no drafter of this block exceeds."""
+    block = drafter.config.block_size
+    step = forward_costs(target, [1, block], context=CONTEXT, repeats=6)
+    draft = draft_costs(target, BlockProposer(target, drafter), [block], context=CONTEXT, repeats=6)[block]
+    c_v, c_d = step[block] / step[1], draft / step[1]
+    for family, texts in found["DFlash"].items():
+        tau = tau_of(texts)
+        print(
+            Line(
+                f"{dtype}: tau / (c_v + c_d) of {family}",
+                f"{tau:.2f} / ({c_v:.2f} + {c_d:.2f}) = {speed_up(tau, c_v, c_d):.2f}",
+            )
+        )
+    print(Line(f"{dtype}: all drafts right, {block} tokens a cycle", f"{speed_up(block, c_v, c_d):.2f}"))
+
+
+def tau_of(texts: list[list[Decoded]]) -> float:
+    """Tokens a cycle, over all cycles."""
+    told = [one[0].stats for one in texts if one[0].stats is not None]
+    return float(np.mean([length for stats in told for length in stats.acceptance_lengths]))
+
+
+def interval(ratios: list[float]) -> str:
+    """Geometric mean, and its interval where there are two values or more."""
+    logs = np.log(ratios)
+    if len(logs) < 2:
+        return f"{np.exp(logs.mean()):.2f}"
+    half = student.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    return f"{np.exp(logs.mean()):.2f} [{np.exp(logs.mean() - half):.2f}, {np.exp(logs.mean() + half):.2f}]"
+
+
+def _wall(texts: list[Decoded]) -> float:
+    return min(text.wall_s / text.timed for text in texts)
 
 
 def _mean(values: list[float]) -> float:
@@ -200,8 +255,12 @@ def trained_heads(target: PreTrainedModel, tokenizer: Any, minutes: float) -> di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("loop", "costs", "memory", "race"))
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    formats = ["float32", "bfloat16"] if fast_format(torch.device("cpu")) is torch.bfloat16 else ["float32"]
+    parser.add_argument("--dtypes", nargs="+", default=formats)
     parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--prompts", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
     heads: dict[str, Any] = {}
@@ -213,7 +272,7 @@ def main() -> None:
             if given.part in (None, name):
                 part(target, tokenizer, dtype)
         if given.part in (None, "race"):
-            race(target, tokenizer, dtype, heads)
+            race(target, tokenizer, dtype, heads, given)
 
 
 if __name__ == "__main__":
