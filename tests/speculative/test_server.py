@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ import uvicorn
 from transformers import GenerationConfig
 
 from upheld.speculative import SpeculativeDecoder
-from upheld.speculative.server import Service, application
+from upheld.speculative.server import Answers, Service, application
 
 sys.path.insert(0, str(Path(__file__).parent))
 from drafters import Told
@@ -166,3 +167,64 @@ def test_a_client_that_leaves_does_not_block_the_next(served):
     assert (
         client.completions.create(model="tiny", prompt="Once", max_tokens=2, temperature=0).usage.completion_tokens == 2
     )
+
+
+def test_more_clients_than_threads_are_answered(served):
+    """Forty threads serve the loop; who waits for a turn must hold none of them."""
+    client, _ = served
+    answers = []
+
+    def ask():
+        asked = {"model": "tiny", "prompt": "Once", "max_tokens": 1, "temperature": 0, "timeout": 60, "stream": True}
+        answers.append("".join(event.choices[0].text for event in client.completions.create(**asked)))
+
+    threads = [threading.Thread(target=ask) for _ in range(48)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 48
+    assert len(set(answers)) == 1
+
+
+@pytest.fixture
+def answers(tiny):
+    """Answers of a service that notes how many tokens were decoded."""
+    service = Service(SpeculativeDecoder(tiny, Told(tiny)), byte_tokenizer(), "tiny")
+    written, stream = [], service.decoder.stream
+
+    def noted(*given, **options):
+        for emitted in stream(*given, **options):
+            written.append(len(emitted))
+            yield emitted
+
+    service.decoder.stream = noted
+    asked = service.understand({"prompt": "Once", "max_tokens": 200, "temperature": 0}, chat=False)
+    return Answers(service), asked, written
+
+
+def test_a_whole_answer_that_nobody_waits_for_is_given_up(answers):
+    made, asked, written = answers
+
+    async def gone():
+        return len(written) == 3
+
+    assert asyncio.run(made.collected(asked, False, gone)) == (None, 499)
+    assert sum(written) < 20
+
+
+def test_a_server_that_stops_gives_up_its_texts_and_says_so(answers):
+    made, asked, written = answers
+
+    async def stay():
+        if len(written) == 3:
+            made.service.stopping.set()
+        return False
+
+    async def listened():
+        return [line async for line in made.streamed(asked, False)]
+
+    body, status = asyncio.run(made.collected(asked, False, stay))
+    assert (status, body["error"]["message"]) == (503, "the server stops; ask again when it is back")
+    assert asyncio.run(listened()) == []
+    assert sum(written) < 30

@@ -7,13 +7,15 @@ answers ``/v1/models``, ``/v1/completions`` and ``/v1/chat/completions``, stream
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from threading import Lock
+from threading import Event
 from typing import Any
 
 import torch
@@ -48,6 +50,22 @@ class Asked:
     seed: int | None
 
 
+@dataclass(frozen=True)
+class Piece:
+    """What a cycle added to an answer.
+
+    Parameters
+    ----------
+    text : it may be empty, while a character or a stop string is not whole
+    finish : why the answer ended: "stop" or "length"; None: it goes on
+    written : tokens so far
+    """
+
+    text: str
+    finish: str | None
+    written: int
+
+
 class Service:
     """One decoder, one text at a time.
 
@@ -56,11 +74,15 @@ class Service:
     decoder : decodes
     tokenizer : the target's
     name : as the model is called to clients
+
+    Attributes
+    ----------
+    stopping : once set, texts that are under way end where they are
     """
 
     def __init__(self, decoder: SpeculativeDecoder, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
         self.decoder, self.tokenizer, self.name = decoder, tokenizer, name
-        self._alone = Lock()
+        self.stopping = Event()
 
     def understand(self, body: Any, *, chat: bool) -> Asked:
         """
@@ -85,11 +107,12 @@ class Service:
             raise ValueError(f"the prompt has {len(ids)} tokens, and the model reads {limit}; shorten it")
         most = most or DEFAULT_MAX_TOKENS
         temperature = fields.number(body, "temperature", 1.0, low=0, high=fields.MOST_TEMPERATURE)
+        top_p = fields.number(body, "top_p", 1.0, low=LEAST_TOP_P, high=1)
+        sampled: dict[str, Any] = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": top_p}
         config = GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=most if limit is None else min(most, limit - len(ids)),
-            do_sample=temperature >= LEAST_TEMPERATURE, top_k=0,
-            top_p=fields.number(body, "top_p", 1.0, low=LEAST_TOP_P, high=1), temperature=max(temperature, LEAST_TEMPERATURE),
-        )  # fmt: skip
+            **(sampled if temperature >= LEAST_TEMPERATURE else {"do_sample": False}),
+        )
         return Asked(
             ids=torch.tensor([ids], device=self.decoder.target.device),
             config=config,
@@ -99,8 +122,8 @@ class Service:
             seed=fields.whole(body, "seed", low=-SEEDS, high=SEEDS),
         )
 
-    def pieces(self, asked: Asked) -> Iterator[tuple[str, str | None, int]]:
-        """New text, why it ended (None: it goes on), and tokens written so far."""
+    def pieces(self, asked: Asked) -> Generator[Piece, None, None]:
+        """The answer as it comes; where the server stops, no piece tells an end."""
         source = None
         if asked.seed is not None:
             source = torch.Generator(self.decoder.target.device).manual_seed(asked.seed)
@@ -108,24 +131,25 @@ class Service:
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         transcript, written, given = Transcript(self.tokenizer, asked.stop), 0, 0
         finish: str | None = None
-        with self._alone:
-            for emitted in self.decoder.stream(asked.ids, asked.config, generator=source):
-                for token in emitted.tolist():
-                    written += 1
-                    if token in stops:
-                        finish = "stop"
-                    else:
-                        transcript.add(token)
-                        finish = "stop" if transcript.stopped else None
-                    if finish:
-                        break
+        for emitted in self.decoder.stream(asked.ids, asked.config, generator=source):
+            if self.stopping.is_set():
+                return
+            for token in emitted.tolist():
+                written += 1
+                if token in stops:
+                    finish = "stop"
+                else:
+                    transcript.add(token)
+                    finish = "stop" if transcript.stopped else None
                 if finish:
                     break
-                if len(text := transcript.settled) > given:
-                    yield text[given:], None, written
-                    given = len(text)
+            if finish:
+                break
+            text = transcript.settled
+            yield Piece(text[given:], None, written)
+            given = len(text)
         transcript.end()
-        yield transcript.text[given:], finish or "length", written
+        yield Piece(transcript.text[given:], finish or "length", written)
 
     def _chat(self, messages: Any) -> list[int]:
         said = fields.conversation(messages)
@@ -152,32 +176,24 @@ def application(service: Service) -> Any:
         If `starlette` is not installed; the message holds the line that installs it.
     """
     try:
-        from anyio.to_thread import run_sync
         from starlette.applications import Starlette
         from starlette.requests import Request
         from starlette.responses import JSONResponse, StreamingResponse
         from starlette.routing import Route
     except ImportError as missing:
         raise ImportError('a server needs starlette and uvicorn; pip install "upheld[speculative]"') from missing
-
-    async def told(lines: Iterator[str]) -> AsyncIterator[str]:
-        # A client may leave in the middle: the text is then given up at once, and the next one begins.
-        try:
-            while (line := await run_sync(next, lines, None)) is not None:
-                yield line
-        finally:
-            lines.close()  # type: ignore[attr-defined]
+    answers = Answers(service)
 
     def answered(chat: bool) -> Any:
         async def answer(request: Request) -> Any:
             try:
-                asked = service.understand(json.loads(await request.body()), chat=chat)
-            except ValueError as wrong:  # a body that is no JSON too
-                error = {"message": str(wrong), "type": "invalid_request_error", "param": None, "code": None}
-                return JSONResponse({"error": error}, status_code=400)
+                asked = service.understand(parsed(await request.body()), chat=chat)
+            except ValueError as wrong:
+                return JSONResponse(refusal(str(wrong), "invalid_request_error"), status_code=400)
             if asked.stream:
-                return StreamingResponse(told(events(service, asked, chat)), media_type="text/event-stream")
-            return JSONResponse(await run_sync(whole, service, asked, chat))
+                return StreamingResponse(answers.streamed(asked, chat), media_type="text/event-stream")
+            body, status = await answers.collected(asked, chat, request.is_disconnected)
+            return JSONResponse(body, status_code=status)
 
         return answer
 
@@ -193,29 +209,95 @@ def application(service: Service) -> Any:
     )
 
 
-def whole(service: Service, asked: Asked, chat: bool) -> dict[str, Any]:
+class Answers:
+    """Texts of a service for many clients, one text at a time."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        # Who waits here waits in no thread: those that wait could take all threads there are, and none be left to the one who decodes.
+        self._alone = asyncio.Lock()
+
+    async def pieces(self, asked: Asked) -> AsyncGenerator[Piece, None]:
+        from anyio.to_thread import run_sync
+
+        async with self._alone:
+            found = self.service.pieces(asked)
+            try:
+                while (piece := await run_sync(next, found, None)) is not None:
+                    yield piece
+            finally:  # a client may leave in the middle: the text is given up, and the next one begins
+                with suppress(ValueError):  # the loop was torn down under a cycle, which ends by itself
+                    found.close()
+
+    async def streamed(self, asked: Asked, chat: bool) -> AsyncIterator[str]:
+        """As server-sent events; where the server stops, the last of them are missing."""
+        events = Events(self.service, asked, chat)
+        async for piece in self.pieces(asked):
+            if piece.text or piece.finish:
+                yield events.of(piece)
+            if piece.finish:
+                yield events.end(piece)
+
+    async def collected(
+        self, asked: Asked, chat: bool, gone: Callable[[], Awaitable[bool]]
+    ) -> tuple[dict[str, Any] | None, int]:
+        """In one piece, and the status; nothing for a client that is gone."""
+        found = []
+        async with aclosing(self.pieces(asked)) as coming:
+            async for piece in coming:
+                found.append(piece)
+                if await gone():
+                    return None, 499
+        if not found or found[-1].finish is None:
+            return refusal("the server stops; ask again when it is back", "server_error"), 503
+        return whole(self.service, asked, chat, found), 200
+
+
+def refusal(message: str, kind: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def parsed(body: bytes) -> Any:
+    """
+    Raises
+    ------
+    ValueError
+        If it is no JSON.
+    """
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise ValueError(f"the body is not JSON ({error}); send an object") from error
+
+
+def whole(service: Service, asked: Asked, chat: bool, pieces: Sequence[Piece]) -> dict[str, Any]:
     """The answer in one piece."""
-    pieces = list(service.pieces(asked))
-    text, (_, finish, written) = "".join(piece for piece, _, _ in pieces), pieces[-1]
+    text, last = "".join(piece.text for piece in pieces), pieces[-1]
     said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
     head = _head(service, "chat.completion" if chat else "text_completion", chat)
-    choice = {"index": 0, **said, "finish_reason": finish, "logprobs": None}
-    return {**head, "choices": [choice], "usage": _usage(asked, written)}
+    choice = {"index": 0, **said, "finish_reason": last.finish, "logprobs": None}
+    return {**head, "choices": [choice], "usage": _usage(asked, last.written)}
 
 
-def events(service: Service, asked: Asked, chat: bool) -> Iterator[str]:
+class Events:
     """The answer piece by piece, as server-sent events."""
-    head = _head(service, "chat.completion.chunk" if chat else "text_completion", chat)
-    first, total = True, 0
-    for piece, finish, written in service.pieces(asked):
-        total = written
-        delta = {"delta": {"content": piece} | ({"role": "assistant"} if first else {})} if chat else {"text": piece}
-        first = False
-        choice = {"index": 0, **delta, "finish_reason": finish, "logprobs": None}
-        yield f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
-    if asked.include_usage:
-        yield f"data: {json.dumps({**head, 'choices': [], 'usage': _usage(asked, total)})}\n\n"
-    yield "data: [DONE]\n\n"
+
+    def __init__(self, service: Service, asked: Asked, chat: bool) -> None:
+        self.asked, self.chat, self.first = asked, chat, True
+        self.head = _head(service, "chat.completion.chunk" if chat else "text_completion", chat)
+
+    def of(self, piece: Piece) -> str:
+        role = {"role": "assistant"} if self.first else {}
+        delta = {"delta": {"content": piece.text} | role} if self.chat else {"text": piece.text}
+        self.first = False
+        return self._event([{"index": 0, **delta, "finish_reason": piece.finish, "logprobs": None}])
+
+    def end(self, last: Piece) -> str:
+        usage = self._event([], usage=_usage(self.asked, last.written)) if self.asked.include_usage else ""
+        return f"{usage}data: [DONE]\n\n"
+
+    def _event(self, choices: list[dict[str, Any]], **more: Any) -> str:
+        return f"data: {json.dumps({**self.head, 'choices': choices, **more})}\n\n"
 
 
 def _head(service: Service, kind: str, chat: bool) -> dict[str, Any]:
@@ -243,6 +325,14 @@ def listen(service: Service, host: str, port: int) -> None:
         import uvicorn
     except ImportError as missing:
         raise ImportError('a server needs starlette and uvicorn; pip install "upheld[speculative]"') from missing
+
+    class Stopping(uvicorn.Server):
+        """Ends the texts that are under way: uvicorn waits for them, however long they are."""
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            service.stopping.set()
+            super().handle_exit(sig, frame)
+
     # Bound here: what uvicorn says of a port that is taken, it says in its log alone.
     try:
         door = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -252,6 +342,6 @@ def listen(service: Service, host: str, port: int) -> None:
             f"nothing can listen at {host}, port {port} ({why}); take another --port (0: a free one), or another --host"
         ) from error
     with door:
-        server = uvicorn.Server(uvicorn.Config(found, log_level="warning"))
+        server = Stopping(uvicorn.Config(found, log_level="warning"))
         print(f"listening at http://{host}:{door.getsockname()[1]}/v1 as {service.name}", flush=True)
         server.run(sockets=[door])
