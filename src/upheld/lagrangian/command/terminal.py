@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-PIPE = 140
+from upheld.report.printing import Terminal, cell, plain_table
+
 SHOWN_PRICES = 8
 
 
 def print_run(document: Mapping[str, Any], written: Sequence[Path]) -> None:
     """Print the document of `upheld.lagrangian.command.document.run_document`, and which files were written."""
-    console = Console(width=None if sys.stdout.isatty() else PIPE, highlight=False)
-
-    def say(text: str) -> None:
-        clean = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
-        console.print(clean, markup=False, highlight=False, soft_wrap=not sys.stdout.isatty())
-
-    say(_coupling(document["coupling"]))
-    say(_learning(document["learning"]))
-    say("")
-    console.print(_instances(document))
-    say(f"\n{_reading(document)}")
+    terminal = Terminal()
+    terminal.say(_coupling(document["coupling"]))
+    terminal.say(_learning(document["learning"]))
+    terminal.say("")
+    terminal.show(_instances(document))
+    terminal.say(f"\n{_reading(document)}")
     if document["instances"][0]["rivals"]:
-        say("\nBeside it:\n")
-        console.print(_rivals(document))
-    say(f"\n{_prices(document)}")
+        terminal.say("\nBeside it:\n")
+        terminal.show(_rivals(document))
+    terminal.say(f"\n{_prices(document)}")
     for remark in document["remarks"]:
-        say(f"Note: {remark}.")
+        terminal.say(f"Note: {remark}.")
     if written:
-        say("\n" + "\n".join(f"wrote {path}" for path in written))
+        terminal.say("\n" + "\n".join(f"wrote {path}" for path in written))
 
 
 def _coupling(coupling: Mapping[str, Any]) -> str:
@@ -79,7 +72,7 @@ def _enough(learning: Mapping[str, Any]) -> str:
 def _instances(document: Mapping[str, Any]) -> Table:
     steps = max(one["steps"] for one in document["instances"])
     planned = any(one["nodes"] is not None for one in document["instances"])
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("instance", overflow="fold")
     headings = [
         "LP bound",
@@ -94,7 +87,7 @@ def _instances(document: Mapping[str, Any]) -> Table:
         cells = [_number(one[name]) for name in ("lp_bound", "learned_bound", "bound_after_steps")]
         if planned:
             cells += [_number(one["bound"]), _number(one["plan"], "none found"), _share(one["gap"])]
-        table.add_row(_text(Path(one["instance"]).name), *cells, f"{seconds:.2f}")
+        table.add_row(cell(Path(one["instance"]).name), *cells, f"{seconds:.2f}")
     return table
 
 
@@ -111,7 +104,7 @@ def _reading(document: Mapping[str, Any]) -> str:
 
 def _rivals(document: Mapping[str, Any]) -> Table:
     """For every way the bound, its calls and its seconds; means of relative distances to the best bound would hide single days."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("instance", overflow="fold")
     table.add_column("way", no_wrap=True)
     for heading in ("at the start", "after the steps", "seconds"):
@@ -139,7 +132,7 @@ def _rivals(document: Mapping[str, Any]) -> Table:
         if one["highs_root_bound"] is not None:
             ways.append(("HiGHS, root node with cuts", one["highs_root_bound"], None, seconds["HiGHS root"]))
         for k, (way, first, best, took) in enumerate(ways):
-            table.add_row(_text(name if k == 0 else ""), way, _number(first), _number(best, ""), f"{took:.2f}")
+            table.add_row(cell(name if k == 0 else ""), way, _number(first), _number(best, ""), f"{took:.2f}")
     return table
 
 
@@ -168,7 +161,3 @@ def _number(value: float | None, none: str = "none") -> str:
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.3%}"
-
-
-def _text(value: str) -> Text:
-    return Text("".join(sign if sign.isprintable() else " " for sign in value))
