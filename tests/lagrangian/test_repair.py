@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upheld.lagrangian import data, maximise_dual
+from upheld.lagrangian import CoupledMILP, data, maximise_dual
 from upheld.lagrangian.families import CVRP, GAP
 from upheld.lagrangian.oracles import FREE
 from upheld.lagrangian.repair import assignment, repair, routes
@@ -38,6 +38,13 @@ def test_what_is_fixed_stays():
     x = repair(P, np.full(21, 0.5), time_limit=1.0, fixed=fixed).x
     assert x[3] == x[12] == 1
     assert x[14] == 0
+
+
+def test_an_average_that_agrees_on_what_cannot_be_is_given_up():
+    """One of two must be taken, and every block solution said neither."""
+    M = CoupledMILP([5, 4], [[1, 1]], [1], np.empty((0, 2)), [], True, 0, 1, equality=True)
+    found = repair(M, np.zeros(2), time_limit=1.0)
+    assert (found.value, found.x.tolist()) == (4.0, [0.0, 1.0])
 
 
 def test_where_nothing_fits_there_is_no_plan():

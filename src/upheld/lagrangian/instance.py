@@ -459,7 +459,7 @@ def _chosen(coupling: str | Sequence[str | int], rows: list[str], matrix: Sparse
         if not chosen.any():
             shown = ", ".join(rows[:5]) + (", ..." if len(rows) > 5 else "")
             raise ValueError(
-                f'the coupling pattern {coupling!r} matches no row; the rows are {shown} (or take coupling="auto")'
+                f'the coupling pattern {coupling!r} matches no row; the rows are {shown} (or take "auto", which finds some)'
             )
         return chosen
     chosen = np.zeros(len(rows), dtype=bool)

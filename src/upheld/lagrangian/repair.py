@@ -1,7 +1,7 @@
 """From a Lagrangian solution to a feasible plan: greedy repair and swaps, savings for routes, a restricted MILP for the rest.
 
 The x-average of a dual search is a convex combination of block solutions that nearly satisfies the coupling rows; what it
-agrees on is kept, and the rest is decided anew.
+agrees on is kept, and the rest is decided anew; everything, where that leaves no plan.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ def repair(P: Instance, x_average: np.ndarray, *, time_limit: float, fixed: np.n
         best = best.better(found)
         if time.perf_counter() - begin > time_limit or (fixed is not None and best.x is not None):
             break
+    left = time_limit - (time.perf_counter() - begin)
+    if fixed is None and best.x is None and left > 0:  # what the average agrees on leaves no plan: decide all anew
+        best = _restricted(P, np.full(x_average.size, FREE, dtype=np.int8), left, gap=1e-4)
     return best
 
 
