@@ -65,6 +65,7 @@ def test_what_is_wrong_is_said(files, monkeypatch, arguments, message):
     done = call(files, *arguments)
     assert isinstance(done.exception, ValueError)
     assert message in str(done.exception)
+    assert not (files / "work").exists()
 
 
 def test_the_embedded_data_are_in_the_format_of_own_files(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from upheld.context import LabelLM, Sample, Task
+from upheld.context.claims.small_model import loaded
 from upheld.context.data import apidocs
 from upheld.context.label_lm import CONTENT_FREE, alike
 from upheld.context.vectors import minilm
@@ -116,7 +117,7 @@ def test_the_embedded_model_reads_retrieved_cases_and_the_prior_takes_the_signal
     texts, embed = [one.question for one in asked], minilm()
     nearest = (embed(texts) @ embed([one.question for one in known]).T).argsort(axis=1)[:, -4:]
     contexts = ["\n".join(f"- {known[n].target}: {known[n].question}" for n in row) for row in nearest]
-    consumer = LabelLM(Task(known), calibrate="off")
+    consumer = LabelLM(Task(known), loaded(), calibrate="off")
 
     def right(scores: np.ndarray) -> int:
         return sum(consumer.labels[row.argmax()] == one.target for row, one in zip(scores, asked, strict=True))

@@ -164,3 +164,11 @@ def test_engineer_refuses(embed):
         ContextEngineer(embed=embed).fit(["a", "b"], ["x", "y"], ["A"], ["x"])
     with pytest.raises(TypeError, match="a question is text"):
         ContextEngineer(embed=embed).fit([1, 2], ["x", "y"])
+
+
+def test_texts_may_hold_separators_of_lines(tmp_path, val):
+    """What was learned from is kept as JSON lines, whose texts may hold what other readers take for the end of one."""
+    run = loop(tmp_path, val, iterations=1)
+    torn = [replace(one, question=one.question.replace(" ", "\u2028", 1)) for one in run.task.samples]
+    history = replace(run, task=Task(torn)).run()
+    assert history[1].train > 0.5

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from upheld.context import Sample, Task
@@ -26,16 +28,37 @@ def test_reads_a_table(tmp_path):
     ("content", "message"),
     [
         ("{not json", "line 1 is not JSON"),
-        ('{"question": "a", "target": "b"}\n{"question": "a"}', "line 2 has no 'ground_truth'"),
+        ('{"question": "a", "target": "b"}\n{"question": "a"}', "line 2 has no 'target'"),
         ('{"question": " ", "target": "b"}', "line 1 has no 'question'"),
         ("[1]", "line 1 holds no object"),
-        ("", "needs at least one sample"),
+        ("", r"t\.jsonl holds no samples; write one a line"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path, content, message):
     (tmp_path / "t.jsonl").write_text(content)
     with pytest.raises(ValueError, match=message):
         Task.from_jsonl(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize(("name", "read"), [("t.jsonl", Task.from_jsonl), ("t.csv", Task.from_csv)])
+def test_what_is_no_text_is_named(tmp_path, name, read):
+    (tmp_path / name).write_bytes(b"question,target\n\xff\xfe,a\n")
+    with pytest.raises(ValueError, match=r"t\.(jsonl|csv) is not UTF-8 text \(byte 17\)"):
+        read(tmp_path / name)
+
+
+def test_a_field_of_a_table_that_never_ends(tmp_path):
+    (tmp_path / "t.csv").write_text('question,target\n"' + "a" * 140_000)
+    with pytest.raises(ValueError, match="is no row of a table"):
+        Task.from_csv(tmp_path / "t.csv")
+
+
+def test_texts_may_hold_separators_of_lines(tmp_path):
+    row = {"question": "one\u2028two\x85three", "target": "t"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert Task.from_jsonl(tmp_path / "t.jsonl").samples[0].question == row["question"]
+    (tmp_path / "t.csv").write_text(f"\ufeffquestion,target\n{row['question']},t\n", encoding="utf-8")
+    assert Task.from_csv(tmp_path / "t.csv").samples[0].question == row["question"]
 
 
 def test_an_empty_context_leaves_the_plain_prompt():

@@ -15,3 +15,8 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
+
+
+def lines_of(path: Path) -> list[str]:
+    """Lines of a file of JSON lines. Texts in them may hold separators of lines and paragraphs, which `str.splitlines` takes for ends."""
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line]

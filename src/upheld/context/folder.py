@@ -178,14 +178,14 @@ class ContextFunction:
     ) -> ContextFunction:
         """The context in a folder. Raises ValueError when there is none."""
         from upheld.context.confined import InSandbox
-        from upheld.context.vectors import minilm
+        from upheld.context.vectors import minilm_when_asked
 
         context = Context(Path(folder))
         if not context.operator.is_file():
             raise ValueError(f"{folder} holds no interfaces/get_context.py; a context is a folder with that file")
         named = context.root / "context" / "parameters.yaml"
         budget = int(assembly.read_parameters(folder)["budget"]) if named.is_file() else BUDGET
-        return cls(context, embed or minilm(), budget, confined or InSandbox())
+        return cls(context, embed or minilm_when_asked(), budget, confined or InSandbox())
 
     def save(self, folder: str | Path) -> None:
         self.context.copy(Path(folder))

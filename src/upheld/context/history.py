@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from upheld.context.files import write_whole
+from upheld.context.files import lines_of, write_whole
 from upheld.context.skill import Skill
 
 
@@ -93,7 +93,7 @@ class History:
         from upheld.context.skill import program
 
         history = cls()
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in lines_of(path):
             row = json.loads(line)
             text = row.pop("skill")
             row["outcomes"], row["wrong"] = tuple(row["outcomes"]), tuple(map(tuple, row["wrong"]))

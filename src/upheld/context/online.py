@@ -20,7 +20,7 @@ import numpy as np
 from upheld.context.acceptance import accepts
 from upheld.context.agents import BaseAgent, MetaAgent
 from upheld.context.consumers import Consumer, Workflow
-from upheld.context.files import write_whole
+from upheld.context.files import lines_of, write_whole
 from upheld.context.folder import Confined, Context, ContextFunction
 from upheld.context.history import Entry, History
 from upheld.context.loop import confusions, digest, malformed
@@ -223,4 +223,4 @@ def experience(context: Context) -> list[Rollout]:
     path = context.root / "data" / "experience.jsonl"
     if not path.is_file():
         return []
-    return [Rollout(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Rollout(**json.loads(line)) for line in lines_of(path)]

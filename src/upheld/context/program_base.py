@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from upheld.context.assembly import words
-from upheld.context.files import write_whole
+from upheld.context.files import lines_of, write_whole
 from upheld.context.folder import Context, Line
 from upheld.context.rollouts import Rollout
 from upheld.context.skill import Genes, Skill
@@ -75,10 +75,7 @@ def remember(context: Context, rollouts: Sequence[Rollout]) -> list[Rollout]:
     path = context.root / "data" / "experience.jsonl"
     known = {}
     if path.is_file():
-        known = {
-            one.id: one
-            for one in (Rollout(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
-        }
+        known = {one.id: one for one in (Rollout(**json.loads(line)) for line in lines_of(path))}
     known.update({one.id: one for one in rollouts})
     write_whole(path, "".join(json.dumps(one.__dict__, ensure_ascii=False) + "\n" for one in known.values()))
     return list(known.values())

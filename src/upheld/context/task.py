@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ class Task:
             If a line is no JSON object, or a field is missing or empty: the message names the line and the field.
         """
         rows = []
-        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(text_of(path).split("\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -107,8 +108,12 @@ class Task:
     @classmethod
     def from_csv(cls, path: str | Path, *, question: str = "question", target: str = "target", **options: Any) -> Task:
         """A task from a table with a header. Raises ValueError as `from_jsonl` does."""
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            return cls(samples(list(enumerate(csv.DictReader(file), 2)), path, question, target), **options)
+        table = csv.DictReader(io.StringIO(text_of(path), newline=""))
+        try:
+            rows = [(table.line_num, row) for row in table]
+        except csv.Error as wrong:
+            raise ValueError(f"{path}, line {table.line_num} is no row of a table ({wrong}); mend it") from wrong
+        return cls(samples(rows, path, question, target), **options)
 
     @classmethod
     def read(cls, path: str | Path, **fields: Any) -> Task:
@@ -121,15 +126,25 @@ class Task:
         raise ValueError(f"{path} is neither .jsonl nor .csv; convert it to one of them")
 
 
+def text_of(path: str | Path) -> str:
+    """What a file says. Raises ValueError when it is no text."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise ValueError(f"{path} is not UTF-8 text (byte {wrong.start + 1}); convert it") from wrong
+
+
 def samples(rows: Sequence[tuple[int, Any]], path: str | Path, question: str, target: str) -> list[Sample]:
     """Samples of numbered rows."""
+    if not rows:
+        raise ValueError(f"{path} holds no samples; write one a line, with {question!r} and {target!r}")
     made = []
     for number, row in rows:
         if not isinstance(row, dict):
             raise ValueError(
                 f"{path}, line {number} holds no object with fields; write {{{question!r}: ..., {target!r}: ...}}"
             )
-        named = target if target in row or target != "target" else "ground_truth"
+        named = "ground_truth" if target == "target" and target not in row and "ground_truth" in row else target
         for field_name in (question, named):
             if not str(row.get(field_name) if row.get(field_name) is not None else "").strip():
                 raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -61,9 +62,15 @@ class Vectors:
         self._places.update(zip(missing, range(n, n + len(rows)), strict=True))
 
 
-def minilm(cache: Path | None = None) -> Vectors:
+def minilm(file: Path | None = None) -> Vectors:
     """all-MiniLM-L6-v2; with a file, vectors outlive the process."""
     from upheld.llm import CachedEmbedder, embedder
 
     model = embedder("minilm")
-    return Vectors(CachedEmbedder(model, cache) if cache else model)
+    return Vectors(CachedEmbedder(model, file) if file else model)
+
+
+def minilm_when_asked() -> Embed:
+    """The same, read when it is asked for a text: a context that retrieves by words alone, or shows all, never waits for it."""
+    model = cache(minilm)
+    return lambda texts: model()(texts)

@@ -28,14 +28,28 @@ SHORT = ("--iterations", "2", "--train-limit", "12", "--batch", "6", "--val-size
 REFUSE = "def get_context(question, *, root, embed):\n    {body}\n"
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
+def written(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """Training and test files; vectors come from words, so that no model is loaded."""
-    monkeypatch.setattr(running, "minilm", lambda cache: hashed)
+    patch.setattr(running, "minilm", lambda cache: hashed)
     for name, n, seed in (("train", 30, 0), ("test", 9, 7)):
         rows = [{"id": one.id, "question": one.question, "target": one.target} for one in drawn(n, seed)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return tmp_path
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    return written(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, sandbox):
+    """The folder of a run that nothing interrupted, and how many requests it took."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch, acting(all_parts) as server:
+        written(folder, patch)
+        assert call(folder, *models(server)).exit_code == 0
+        return folder / "work", len(server.seen)
 
 
 def call(files: Path, *arguments: str, out: str = "work"):
@@ -69,10 +83,8 @@ def test_both_models(files, sandbox):
     context.confined.close()
 
 
-def test_an_endpoint_that_fails_stops_the_run_which_goes_on(files, sandbox):
-    with acting(all_parts) as server:
-        assert call(files, *models(server), out="whole").exit_code == 0
-        needed = len(server.seen)
+def test_an_endpoint_that_fails_stops_the_run_which_goes_on(files, sandbox, whole):
+    finished, needed = whole
     left = [25]
 
     def failing(messages):
@@ -91,7 +103,7 @@ def test_an_endpoint_that_fails_stops_the_run_which_goes_on(files, sandbox):
         assert call(files, *models(server)).exit_code == 0
         again = len(server.seen) - before
     assert again < needed
-    one, other = (json.loads((files / out / "result.json").read_text()) for out in ("whole", "work"))
+    one, other = (json.loads((out / "result.json").read_text()) for out in (finished, files / "work"))
     assert [row["val"] for row in one["iterations"]] == [row["val"] for row in other["iterations"]]
     assert one["test"] == other["test"]
 
@@ -121,7 +133,9 @@ def test_without_walls_nothing_is_run_unless_it_is_allowed(files, monkeypatch, s
 def test_contexts_that_cannot_be_made_count_as_empty_and_are_told(files, sandbox, body, why):
     (files / "seed/interfaces").mkdir(parents=True)
     (files / "seed/interfaces/get_context.py").write_text(REFUSE.format(body=body))
-    done = call(files, "--seed-context", str(files / "seed"), "--iterations", "1", "--val-size", "2")
+    few = ("--iterations", "1", "--val-size", "2", "--train-limit", "1")  # a question may take its two seconds
+    (files / "test.jsonl").write_text((files / "test.jsonl").read_text().splitlines()[0])
+    done = call(files, "--seed-context", str(files / "seed"), *few)
     assert done.exit_code == 0, done.exception
     first = json.loads((files / "work/result.json").read_text())["iterations"][0]
     assert first["tokens"] == 0
@@ -140,15 +154,16 @@ def test_contexts_that_cannot_be_made_count_as_empty_and_are_told(files, sandbox
         (("--consumer", "llm", "--endpoint", "http://127.0.0.1:9/v1", "--agent-model", "m"), "name one as --consumer-model"),
         (("--seed-context", "/nowhere"), "is neither a file with a prompt nor a folder"),
         (("--skill", "/nowhere"), "holds no SKILL.md"),
-        (("--accept", "never"), "accept is 'never'"),
-        (("--init-skill", "best"), "init_skill is 'best'"),
-        (("--val-size", "30"), "val_size is 30 of 30 samples"),
+        (("--accept", "never"), "--accept is 'never'; choose"),
+        (("--init-skill", "best"), "--init-skill is 'best'; choose few-shot or naive"),
+        (("--val-size", "30"), "--val-size is 30 of 30 samples"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(files, arguments, message):
     done = call(files, *arguments)
     assert isinstance(done.exception, ValueError), done.exception
     assert message in str(done.exception)
+    assert not (files / "work").exists()
 
 
 def test_one_class_only(files):
@@ -158,6 +173,13 @@ def test_one_class_only(files):
     for arguments in ((), ("--endpoint", "http://127.0.0.1:9/v1", "--consumer-model", "m")):
         done = call(files, *arguments)
         assert "the samples have one label only, 'a'" in str(done.exception)
+        assert not (files / "work").exists()
+
+
+def test_a_place_for_the_agents_skill_that_is_taken_is_refused_before_anything_is_done(files):
+    done = call(files, "--agent-skill", str(files))
+    assert "is no empty folder; name another one with --agent-skill" in str(done.exception)
+    assert not (files / "work").exists()
 
 
 KILLED = """
@@ -175,7 +197,7 @@ app()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [4, 14, 26])
-def test_killed_without_warning_it_goes_on(files, sandbox, at):
+def test_killed_without_warning_it_goes_on(files, sandbox, whole, at):
     paths = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
     requests: list[int] = []
     child: list[subprocess.Popen[bytes]] = []
@@ -201,12 +223,12 @@ def test_killed_without_warning_it_goes_on(files, sandbox, at):
         assert not (files / "work/result.json").exists()
         requests.extend([1] * 1000)
         assert call(files, *models(server)).exit_code == 0
-        assert call(files, *models(server), out="whole").exit_code == 0
-    one, other = (json.loads((files / out / "result.json").read_text()) for out in ("whole", "work"))
+    outs = (whole[0], files / "work")
+    one, other = (json.loads((out / "result.json").read_text()) for out in outs)
     for result in (one, other):
         assert result["test"] > 0.8
     assert [row["val"] for row in one["iterations"]] == [row["val"] for row in other["iterations"]]
-    kept = [sorted((files / out / "context").rglob("*.*")) for out in ("whole", "work")]
+    kept = [sorted((out / "context").rglob("*.*")) for out in outs]
     assert [path.read_text() for path in kept[0]] == [path.read_text() for path in kept[1]]
 
 

@@ -57,7 +57,7 @@ def run(
     if json:
         print(text)
     else:
-        show(result)
+        show(result, out)
 
 
 def write_data(out: Path) -> None:

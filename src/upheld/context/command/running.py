@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,11 @@ SCHEMA = "upheld.context.run/2"
 PROGRAMS = (
     "Agents: programs, no language model. A heuristic search over how contexts are built, not the paper's agents."
 )
-OPTIONS = {"consumer_model": "--consumer-model", "agent_model": "--agent-model"}
+OPTIONS = {
+    "consumer_model": "--consumer-model", "agent_model": "--agent-model", "val_size": "--val-size", "init_skill": "--init-skill",
+    "accept is": "--accept is", ", or X_val": "", ", or give genes": "",
+}  # fmt: skip
+"""What errors of the estimator are called on the command line."""
 FIRST_TEXT = "Give the label of a text."
 
 
@@ -38,6 +43,7 @@ def result_of(asked: dict[str, Any]) -> dict[str, Any]:
     task = Task.read(asked["train"], **fields, **options)
     held_out = list(Task.read(asked["test"], **fields, **options).samples) if asked["test"] else []
     refuse_overlap(task, held_out, allowed=asked["allow_overlap"])
+    refuse_a_full_folder(asked["agent_skill"])
     begin = time.perf_counter()
     with told_to_the_user(asked):
         learner = engineer(task, asked)
@@ -58,9 +64,17 @@ def refuse_overlap(task: Task, test: list[Sample], *, allowed: bool) -> None:
         )
 
 
+def refuse_a_full_folder(folder: Path | None) -> None:
+    """A skill for agents is written at the end: what is wrong with its place is said before anything is paid for."""
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is no empty folder; name another one with --agent-skill, or clear that one")
+
+
 @contextmanager
 def told_to_the_user(asked: dict[str, Any]) -> Iterator[None]:
-    """Errors name options, and say that a run that stopped goes on."""
+    """Errors name options, and say that a run that stopped goes on; where none began, no folder is left behind."""
+    out = asked["out"]
+    fresh = not out.exists()
     try:
         yield
     except ModelError as error:
@@ -70,6 +84,8 @@ def told_to_the_user(asked: dict[str, Any]) -> Iterator[None]:
     except SandboxRefused as error:
         raise ValueError(f"{error} (--allow-weak-sandbox)") from error
     except ValueError as error:
+        if fresh and not any((out / "run" / name).is_file() for name in ("run.json", "online/stream.json")):
+            shutil.rmtree(out, ignore_errors=True)
         said = str(error)
         for parameter, option in OPTIONS.items():
             said = said.replace(parameter, option)

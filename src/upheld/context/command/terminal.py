@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from upheld.report.printing import Terminal
 
 
-def show(found: dict[str, Any]) -> None:
-    """Everything that result.json tells, but for lines and front."""
+def show(found: dict[str, Any], out: Path) -> None:
+    """What result.json tells, but for lines and front, and where the context lies."""
     terminal = Terminal()
     terminal.say(found["notice"])
     if "prequential" in found:
@@ -20,6 +21,7 @@ def show(found: dict[str, Any]) -> None:
     spent = [f"{who} read {row['read']} tokens, wrote {row['written']}" for who, row in found["tokens"].items()]
     if spent:
         terminal.say("; ".join(spent))
+    terminal.say(f"The context lies in {out / 'context'}; in Python, ContextFunction.load reads that folder.")
 
 
 def learned(found: dict[str, Any], terminal: Terminal) -> None:
