@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
+import torch
 
-from upheld.speculative.stats import SpecStats, expected_tau
+from upheld.speculative.stats import SpecStats, clock_of, expected_tau
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,13 @@ def test_shorter_blocks_do_not_count_against_later_positions():
 def test_nothing_measured_is_not_a_number():
     assert math.isnan(SpecStats().tau)
     assert SpecStats().position_acceptance == []
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(1, time.process_time), (2, time.perf_counter)])
+def test_seconds_of_several_threads_are_not_added_up(threads, clock):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert clock_of(torch.device("cpu")) is clock
+    finally:
+        torch.set_num_threads(before)

@@ -6,7 +6,6 @@ keeps are cropped, rows that have ended leave the batch.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from upheld.speculative.decoder import Criterion, Ending, check_pair, choose, cu
 from upheld.speculative.drafter import ContextCache, DFlashDrafter
 from upheld.speculative.proposals import BlockProposer
 from upheld.speculative.reading import Reader
-from upheld.speculative.stats import SpecStats
+from upheld.speculative.stats import SpecStats, clock_of
 from upheld.speculative.verification import VERIFIERS, Draft, Sampling, Verify, Warper
 
 
@@ -105,13 +104,14 @@ class BatchedDecoder:
         lengths = [prompt.shape[1] for prompt in prompts]
         texts: list[Tensor] = [prompt[0, :0] for prompt in prompts]
         with Reader(self.target, self.proposer.taps) as reader:
-            clock = time.perf_counter()
+            now = clock_of(self.target.device)
+            clock = now()
             batch, logits = self._prefill(reader, prompts)
             drafts = Draft(batch.ids[0].new_empty(len(prompts), 0))
             scores = self._rows(batch, drafts.tokens, logits, sampling)
             accepted, after = choose(drafts, scores, sampling, self._verify, generator)
             self.proposer.cache = ContextCache(self.proposer.drafter.config.num_hidden_layers)
-            seconds = time.perf_counter() - clock
+            seconds = now() - clock
             for one in stats:
                 one.prefill_s = seconds
             while True:
@@ -147,7 +147,8 @@ class BatchedDecoder:
         stats: list[SpecStats],
     ) -> tuple[Draft, Tensor]:
         """Draft for all rows and read the blocks; `batch.seen` is lengthened once it is known what stands."""
-        size, clock = self.block_size, time.perf_counter()
+        now = clock_of(self.target.device)
+        size, clock = self.block_size, now()
         anchors = torch.stack([ids[-1] for ids in batch.ids])
         ends = torch.tensor([len(ids) - 1 for ids in batch.ids], device=anchors.device)
         block = ends[:, None] + torch.arange(size, device=anchors.device)
@@ -162,7 +163,7 @@ class BatchedDecoder:
             torch.cat([batch.seen, ones], dim=1)[:, None].expand(-1, size, -1),
         )
         draft = self.proposer._drawn(hidden[:, 1:] @ self.proposer.head.T, sampling, generator)
-        drafted = time.perf_counter()
+        drafted = now()
         tokens = torch.cat([anchors[:, None], draft.tokens], dim=1)
         logits, states = reader.read(tokens, mask=torch.cat([batch.seen, ones], dim=1).long(), positions=block)
         assert states is not None
@@ -170,7 +171,7 @@ class BatchedDecoder:
         for place in batch.places:
             stats[place].cycles += 1
             stats[place].draft_s += drafted - clock
-            stats[place].verify_s += time.perf_counter() - drafted
+            stats[place].verify_s += now() - drafted
         return draft, logits
 
     def _crop(self, reader: Reader, batch: _Batch, accepted: Tensor) -> None:

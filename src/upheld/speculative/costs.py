@@ -10,7 +10,6 @@ tau never exceeds B, so B / (c_v + c_d) bounds what any drafter could give on th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter, embedding_of
 from upheld.speculative.proposals import Proposer, proposer_of
 from upheld.speculative.reading import Reader
-from upheld.speculative.stats import SpecStats, expected_tau
+from upheld.speculative.stats import SpecStats, clock_of, expected_tau
 from upheld.speculative.verification import Sampling
 
 WORTH_IT = 1.05
@@ -110,7 +109,7 @@ def calibrate(
     prompts : (1, n) each, decoded greedily with the whole block
     sizes : blocks that are considered, at most the drafter's; None takes 2, 3, 4, 6, 8, 12, 16, ...
     context : tokens in the caches while costs are measured
-    repeats : the least time of so many, the sizes taking turns; by the processor's clock, on a GPU by the wall's
+    repeats : the least time of so many, the sizes taking turns; by `clock_of` the device
 
     Raises
     ------
@@ -180,7 +179,7 @@ def draft_costs(
 def in_turn(calls: dict[int, Callable[[], Any]], repeats: int, device: torch.device) -> dict[int, float]:
     """The least seconds of each call, all taking turns, after a first round that does not count."""
     waits = device.type == "cuda"
-    clock = time.perf_counter if waits else time.process_time
+    clock = clock_of(device)
     least = dict.fromkeys(calls, float("inf"))
     for turn in range(repeats + 1):
         for key, call in calls.items():

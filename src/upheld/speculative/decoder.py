@@ -12,7 +12,6 @@ Every cycle emits a + 1 tokens, tau on average, and costs c_v(B) + c_d steps of 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -25,7 +24,7 @@ from upheld.speculative.adaptive import BlockLength
 from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.proposals import Proposer, proposer_of
 from upheld.speculative.reading import Reader
-from upheld.speculative.stats import SpecStats
+from upheld.speculative.stats import SpecStats, clock_of
 from upheld.speculative.taps import target_digest
 from upheld.speculative.verification import VERIFIERS, Draft, Sampling, Verify, Warper, draw, greedy
 
@@ -226,14 +225,15 @@ class SpeculativeDecoder:
         """Tokens as the cycles emit them; `stats` is written to."""
         taps = () if self.proposer is None else self.proposer.taps
         length = BlockLength(self.block_size) if self.adaptive and self.block_size > 1 else None
+        seconds = clock_of(self.target.device)
         with Reader(self.target, taps) as reader:
-            clock = time.perf_counter()
+            clock = seconds()
             logits, states = reader.read(prompt, keep=1)
             none = prompt[:, :0]
             _, first = choose(Draft(none), sampling.rows(prompt, none, logits), sampling, self._verify, generator)
             ids = torch.cat([prompt, first[:, None]], dim=1)
             emitted, over = cut(first, ids, prompt.shape[1], ending, logits)
-            stats.prefill_s = time.perf_counter() - clock
+            stats.prefill_s = seconds() - clock
             yield emitted
             if self.proposer is not None:
                 self.proposer.begin(prompt.shape[1] + ending.max_new_tokens + self.block_size)
@@ -267,11 +267,12 @@ class SpeculativeDecoder:
         generator: torch.Generator | None,
     ) -> Cycle:
         """Steps 1 to 3 for a block of `size`."""
-        clock = time.perf_counter()
+        seconds = clock_of(self.target.device)
+        clock = seconds()
         draft = Draft(ids[:, :0])
         if size > 1 and self.proposer is not None:
             draft = self.proposer.propose(ids, states, size - 1, sampling, generator)
-        drafted = time.perf_counter()
+        drafted = seconds()
         logits, states = reader.read(torch.cat([ids[:, -1:], draft.tokens], dim=1))
         scores = sampling.rows(ids, draft.tokens, logits)
         accepted, after = choose(draft, scores, sampling, self._verify, generator)
@@ -283,7 +284,7 @@ class SpeculativeDecoder:
             states=None if states is None else states[:, : stands + 1],
             scores=scores,
             draft_s=drafted - clock,
-            verify_s=time.perf_counter() - drafted,
+            verify_s=seconds() - drafted,
         )
 
 

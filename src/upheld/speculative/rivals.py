@@ -5,8 +5,8 @@ through `generate`, an EAGLE-3-style head in a chain or a tree, Medusa heads, an
 target's own text; Medusa's "typical acceptance", which does not, is off. Running servers (vLLM, SGLang) are measured from
 outside, see `endpoints`.
 
-The clock is the processor's, on a GPU the wall's after it has finished. Prefill and the first token are told apart from the
-rest: a method is compared by what it takes from the first token on.
+The clock is the processor's; on a GPU, after it has finished, and with several threads it is the wall's. Prefill and the first
+token are told apart from the rest: a method is compared by what it takes from the first token on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.eagle_trees import EagleTreeDecoder
 from upheld.speculative.heads import EagleHead, HeadProposer, MedusaHeads
-from upheld.speculative.stats import SpecStats
+from upheld.speculative.stats import SpecStats, clock_of
 
 LOOKUP_TOKENS = (3, 5, 10)
 """Drafts a cycle that prompt lookup is tuned over."""
@@ -40,7 +40,7 @@ class Decoded:
     ----------
     tokens : (n,) what was written
     prefill_s : seconds up to the first tokens
-    decode_s, wall_s : seconds of the rest by the processor's clock (a GPU: the wall's), and by the wall's
+    decode_s, wall_s : seconds of the rest by `clock_of` the device, and by the wall's
     timed : tokens of the rest
     stats : cycles, where the method tells them
     """
@@ -80,13 +80,13 @@ class _Watch(BaseStreamer):
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.puts, self.first_tokens = device, 0, 0
+        self._seconds = clock_of(device)
         self.begin = self.first = self.now()
 
     def now(self) -> tuple[float, float]:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-            return time.perf_counter(), time.perf_counter()
-        return time.process_time(), time.perf_counter()
+        return self._seconds(), time.perf_counter()
 
     def put(self, value: Tensor) -> None:
         self.puts += 1

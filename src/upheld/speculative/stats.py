@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
+
+import torch
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """What decoding is timed by: on one thread the processor's clock, which other programs hardly touch.
+
+    On a GPU the wall's; with several threads too, since their processor seconds would add up.
+    """
+    return time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
 
 
 @dataclass
@@ -18,7 +30,7 @@ class SpecStats:
     acceptance_lengths : tokens emitted by every full cycle, accepted drafts and the bonus. A cycle that the end of the
         text cut short, or whose block was shortened for it, is not among them
     drafted : drafts of those cycles
-    draft_s, verify_s, prefill_s : seconds by the wall clock
+    draft_s, verify_s, prefill_s : seconds by `clock_of` the device
     peak_bytes : bytes held beyond plain decoding: drafter, its rows of the head, its context, the block's logits
     """
 

@@ -9,7 +9,6 @@ law is its own whatever the tree.
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from upheld.speculative.decoder import Cycle, SpeculativeDecoder
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.proposals import BlockProposer
 from upheld.speculative.reading import Reader
+from upheld.speculative.stats import clock_of
 from upheld.speculative.verification import Sampling, draw
 
 
@@ -120,9 +120,10 @@ class TreeDecoder(SpeculativeDecoder):
     ) -> Cycle:
         if size == 1:
             return super()._cycle(reader, ids, states, size, sampling, generator)
-        clock = time.perf_counter()
+        seconds = clock_of(self.target.device)
+        clock = seconds()
         tree = self._grow(ids, states, size, sampling)
-        drafted = time.perf_counter()
+        drafted = seconds()
         start, seen = reader.length, tree.ancestors().to(ids.device)
         nodes = torch.tensor([tree.tokens], device=ids.device)
         mask = torch.zeros(1, 1, len(seen), start + len(seen), dtype=self.target.dtype, device=ids.device)
@@ -133,7 +134,7 @@ class TreeDecoder(SpeculativeDecoder):
         places = torch.tensor(path, device=ids.device)
         reader.keep(start, places)
         assert states is not None
-        return Cycle(tokens, states[:, places], scores, drafted - clock, time.perf_counter() - drafted)
+        return Cycle(tokens, states[:, places], scores, drafted - clock, seconds() - drafted)
 
     def _grow(self, ids: Tensor, states: Tensor | None, size: int, sampling: Sampling) -> Tree:
         assert isinstance(self.proposer, BlockProposer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from upheld.speculative.rivals import (
     prompt_lookup,
     tune_lookup,
 )
-from upheld.speculative.stats import SpecStats
+from upheld.speculative.stats import SpecStats, clock_of
 from upheld.storage import whole_file
 
 SCHEMA = "upheld.speculative.run/1"
@@ -266,9 +267,11 @@ def _by_family(answers: Sequence[Answer]) -> dict[str, float | None]:
 
 def remarks(asked: Asked, rows: Sequence[dict[str, Any]], pair: Pair) -> list[str]:
     """What somebody should know who reads the table."""
+    alone = clock_of(pair.target.device) is time.process_time
     said = [
+        f"Seconds are {'the processor' if alone else 'the wall'}'s, of decoding alone; intervals are over prompts.",
         "Ratios hold inside transformers on this machine; engines written for it (llama.cpp, vLLM) have other costs, and may be faster "
-        "plainly than any row here."
+        "plainly than any row here.",
     ]
     differ = [one for one in rows if one["identical"] is not None and one["identical"] < one["of"]]
     if differ and pair.target.dtype in (torch.bfloat16, torch.float16):

@@ -106,6 +106,8 @@ def cost_curves(verify: Mapping[int, float], draft: Mapping[int, float], step_s:
     axes.set_xticks(sorted({*checked, *draft}))
     for axis in (axes.xaxis, axes.yaxis):
         plain_logs(axis)
+    low, high = axes.get_ylim()
+    axes.set_yticks([tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if low <= tick <= high])
     axes.set_xlabel("tokens k")
     axes.set_ylabel("cost in steps" + (f" of {1000 * step_s:.3g} ms" if step_s else ""))
     legend_above(made, axes)
@@ -136,9 +138,9 @@ def speed_up_forest(table: pd.DataFrame, *, ours: Sequence[str] = ("dflash",), b
         axes.plot(row["estimate"], place, "o" if row["method"] in ours else "s", color=colour, markersize=6)
         axes.annotate(
             f"{row['estimate']:.2f}", (row["estimate"], place), xytext=(0, 6), textcoords="offset points", fontsize=8, ha="center",
-            color=colour,
+            color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
-    axes.axvline(1.0, color=QUIET, linewidth=1.0)
+    axes.axvline(1.0, color=QUIET, linewidth=1.0, zorder=0)
     if bound is not None:
         axes.axvline(bound, color=RED, linewidth=1.2, linestyle=":")
         axes.annotate(
