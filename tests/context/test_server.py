@@ -15,7 +15,7 @@ from context_samples import hashed
 from mcp import Client, MCPError, StdioServerParameters
 
 from upheld.context import Context, ContextFunction, Genes, Line
-from upheld.context.server import context_server
+from upheld.context.server import context_server, main
 
 QUESTION = "Is a rash / mole on 100% of a knee?\n#2"
 
@@ -57,6 +57,18 @@ def test_a_context_that_fails_is_said(function):
                 await client.read_resource("context://for/x")
 
     anyio.run(read)
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"), [(None, "holds no interfaces/get_context.py"), ("k: 1\n", "has no line 'budget: N'")]
+)
+def test_a_folder_that_is_no_context_is_said_in_a_sentence(function, tmp_path, capsys, budget, why):
+    root = function.context.root if budget else tmp_path / "nowhere"
+    if budget:
+        (root / "context/parameters.yaml").write_text(budget)
+    with pytest.raises(SystemExit, match="2"):
+        main([str(root)])
+    assert why in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ class ContextFunction:
     def load(
         cls, folder: str | Path, *, embed: Embed | None = None, confined: Confined | None = None
     ) -> ContextFunction:
-        """The context in a folder. Raises ValueError when there is none."""
+        """The context in a folder. Raises ValueError when there is none, or its budget is not named."""
         from upheld.context.confined import InSandbox
         from upheld.context.vectors import minilm_when_asked
 
@@ -184,7 +184,10 @@ class ContextFunction:
         if not context.operator.is_file():
             raise ValueError(f"{folder} holds no interfaces/get_context.py; a context is a folder with that file")
         named = context.root / "context" / "parameters.yaml"
-        budget = int(assembly.read_parameters(folder)["budget"]) if named.is_file() else BUDGET
+        try:
+            budget = int(assembly.read_parameters(folder)["budget"]) if named.is_file() else BUDGET
+        except (KeyError, ValueError) as wrong:
+            raise ValueError(f"{named} has no line 'budget: N', the tokens a query may have; add it") from wrong
         return cls(context, embed or minilm_when_asked(), budget, confined or InSandbox())
 
     def save(self, folder: str | Path) -> None:

@@ -84,8 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     from upheld.context.confined import InSandbox
 
-    function = ContextFunction.load(chosen.folder, confined=InSandbox(allow_weak=chosen.allow_weak_sandbox))
-    context_server(function).run("stdio")
+    try:
+        function = ContextFunction.load(chosen.folder, confined=InSandbox(allow_weak=chosen.allow_weak_sandbox))
+        server = context_server(function)
+    except (ValueError, ImportError) as wrong:
+        parser.error(str(wrong))
+    server.run("stdio")
 
 
 if __name__ == "__main__":
