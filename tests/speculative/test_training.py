@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upheld.speculative import DFlashDrafter
-from upheld.speculative.blocks import Blocks, block_states, draw_anchors, loss_weights, packed_mask
+from upheld.speculative.blocks import Blocks, anchors_at_once, block_states, draw_anchors, loss_weights, packed_mask
 from upheld.speculative.byteworld import ByteTokenizer
 from upheld.speculative.drafter import embedding_of
 from upheld.speculative.features import CachedFeatures, OnlineFeatures
@@ -145,6 +145,18 @@ def test_packed_training_equals_decoding(tiny, injection, autoregressive):
             logits = proposer.logits(ids[:, : anchor + 1], taps[:, read:anchor], 3)
             assert torch.allclose(logits[0], packed[0, row], atol=1e-5)
         read = anchor
+
+
+def test_blocks_whose_mask_is_too_large_are_read_in_parts(tiny, monkeypatch):
+    drafter = drafter_of(tiny).eval()
+    texts = responses(2, length=22, seed=3)
+    packed = Blocks.of(texts, [np.array([5, 7, 12, 17]), np.array([6, 9])], 4)
+    taps = torch.stack(OnlineFeatures(tiny, drafter.config.target_layer_ids, texts).of([0, 1]))
+    whole = block_states(drafter, embedding_of(tiny), packed, taps)
+    # Room for 12 queries of each text: 12 * (22 + 12) bytes twice
+    monkeypatch.setattr("upheld.speculative.blocks.MASK_BYTES", 2 * 12 * 34)
+    assert anchors_at_once(2, 22, 4) == 3
+    torch.testing.assert_close(block_states(drafter, embedding_of(tiny), packed, taps), whole, atol=1e-6, rtol=0)
 
 
 def test_states_are_those_transformers_calls_hidden_states(tiny):

@@ -59,6 +59,10 @@ def draw_anchors(
     return np.sort(rng.choice(places, size=min(count, len(places)), replace=False))
 
 
+MASK_BYTES = 256 * 2**20
+"""What a mask may take: where it would be larger, fewer blocks are read at once."""
+
+
 @dataclass(frozen=True)
 class Blocks:
     """S texts of at most N tokens with A anchors each.
@@ -93,6 +97,10 @@ class Blocks:
         labels = ids[:, None].expand(-1, many, -1).gather(2, at.clamp(max=ids.shape[1] - 1))
         return cls(ids, placed, labels, valid)
 
+    def some(self, start: int, stop: int) -> Blocks:
+        """Those of the anchors `start` to `stop` alone."""
+        return Blocks(self.ids, *(tensor[:, start:stop] for tensor in (self.anchors, self.labels, self.valid)))
+
     def to(self, device: torch.device) -> Blocks:
         return Blocks(*(tensor.to(device) for tensor in (self.ids, self.anchors, self.labels, self.valid)))
 
@@ -113,10 +121,33 @@ def packed_mask(anchors: Tensor, context: int, size: int, *, causal: bool = Fals
 def block_states(drafter: DFlashDrafter, embedding: nn.Module, blocks: Blocks, taps: Tensor) -> Tensor:
     """(S, A, B - 1, D) states that the target's head reads as the tokens a + 1 ... a + B - 1, all blocks in one forward.
 
+    In several, where the mask of all would take more than `MASK_BYTES`: blocks do not see each other.
+
     Parameters
     ----------
     taps : (S, N, m D) the target's states at every token; what stands at an anchor or behind it is never looked at
     """
+    many = blocks.anchors.shape[1]
+    step = anchors_at_once(blocks.ids.shape[0], blocks.ids.shape[1], blocks.block_size)
+    parts = [blocks.some(start, start + step) for start in range(0, many, step)]
+    found = [_packed_states(drafter, embedding, part, taps) for part in parts]
+    return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+
+
+def anchors_at_once(texts: int, context: int, size: int) -> int:
+    """The most blocks of a text whose mask fits; at least one.
+
+    Examples
+    --------
+    >>> anchors_at_once(2, 3072, 16)                      # 2 texts, 634 blocks of 16: a mask of 268 million bytes
+    634
+    """
+    # texts * x * (context + x) <= MASK_BYTES for x = anchors * size
+    x = (math.sqrt(context**2 + 4 * MASK_BYTES / texts) - context) / 2
+    return max(1, int(x // size))
+
+
+def _packed_states(drafter: DFlashDrafter, embedding: nn.Module, blocks: Blocks, taps: Tensor) -> Tensor:
     config = drafter.config
     texts, many = blocks.anchors.shape
     ahead = config.autoregressive

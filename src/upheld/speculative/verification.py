@@ -153,11 +153,9 @@ def rejection(draft: Draft, target: Tensor, generator: torch.Generator | None = 
     accepted = _run_length(u * q < p)
     rows = torch.arange(batch, device=p.device)
     after = target[rows, accepted]
-    rejected = accepted < size
-    if bool(rejected.any()):
-        at = accepted.clamp(max=size - 1)
-        after = torch.where(rejected[:, None], residual(after, draft, rows, at), after)
-    return accepted, draw(after, generator)
+    # For all rows, rejected or not: to ask which would be to wait for the device.
+    left = residual(after, draft, rows, accepted.clamp(max=size - 1))
+    return accepted, draw(torch.where((accepted < size)[:, None], left, after), generator)
 
 
 def residual(p: Tensor, draft: Draft, rows: Tensor, at: Tensor) -> Tensor:
