@@ -21,6 +21,7 @@ MEASURED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # methods and 
     ),
     "race": (tuple(STARTS), ("calls to 0.1%", "gap after 0 steps", "gap after 10 steps", "gap after 30 steps")),
     "bounds": (("lagrangian", "HiGHS, LP", "HiGHS, root with cuts", "CP-SAT"), ("bound over optimum", "closed share of the LP's gap")),
+    "columns": (("lagrangian", "GCG, our blocks", "GCG, root"), ("root bound above u*, relative", "seconds")),
     "workers": (("lagrangian",), ("speed-up", "seconds of a call")),
     "trees": (("LP", "HiGHS", *LAGRANGIAN_TREES), ("nodes", "seconds")),
     "contextual": (("contextual", "contextual, unguarded", *CONSTANTS, "own LP dual", "own optimum"), ("held-out mean u",)),

@@ -60,6 +60,8 @@ STYLES: dict[str, tuple[str, str, str]] = {  # colour, line, marker
     "HiGHS, root with cuts": (RED, "-", "^"),
     "CP-SAT": (GREEN, "-", "v"),
     "HiGHS": (QUIET, "-", "D"),
+    "GCG, our blocks": (GREEN, "-", "^"),
+    "GCG, root": (RED, "-", "s"),
 }
 STARTED = {"learned": "from learned multipliers", "zero": "from zero", "own LP dual": "from its LP's"}
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.5))
@@ -510,6 +512,35 @@ def closed_gap(frame: pd.DataFrame) -> Figure:
     return picture
 
 
+def column_generation(frame: pd.DataFrame) -> Figure:
+    """How far GCG's root lies above u*, and the seconds of both, by family, every instance a dot."""
+    above = _rows(frame, "root bound above u*, relative")
+    above = above.assign(value=100 * above["value"])
+    families = list(dict.fromkeys(above["family"]))
+    picture, panels = figure(5.0, 0.9 + 0.5 * len(families), ncols=2, sharey=True)
+    places = np.arange(len(families))[::-1]
+    for axes, rows in zip(panels, (above, _rows(frame, "seconds")), strict=True):
+        for k, method in enumerate(_methods(rows)):
+            for place, family in zip(places, families, strict=True):
+                _dots(
+                    axes,
+                    rows[(rows["family"] == family) & (rows["method"] == method)]["value"],
+                    place + 0.26 * (1 - k),
+                    method,
+                )
+        axes.set_yticks(places, families)
+        axes.tick_params(axis="y", length=0)
+    for method in _methods(_rows(frame, "seconds")):
+        colour, _, marker = style(method)
+        panels[1].plot([], [], marker, color=colour, label="Lagrangian, u*" if method == "lagrangian" else method)
+    panels[0].axvline(0, color=QUIET, linewidth=0.8, linestyle=DOTTED, zorder=0)
+    panels[0].set(xlabel="bound above u*, %")
+    panels[1].set(xlabel="seconds", xscale="log")
+    _plain_logs(panels[1].xaxis)
+    legend_above(picture, panels[1], 3)
+    return picture
+
+
 def trees(frame: pd.DataFrame) -> Figure:
     """Nodes and seconds of the same tree by its bounds, every instance a dot; HiGHS' own seconds beside them."""
     names = _methods(_rows(frame, "nodes"))
@@ -623,6 +654,7 @@ PICTURES = {
     "lagrangian.race-of-starts": starts,
     "lagrangian.tighter-than-lp": bound_bars,
     "lagrangian.closed-gap": closed_gap,
+    "lagrangian.column-generation": column_generation,
     "lagrangian.parallel-blocks": workers,
     "lagrangian.prunes": trees,
     "lagrangian.generalises": real_families,

@@ -107,6 +107,8 @@ def test_a_run_prints_a_certified_bound_beside_its_rivals_and_writes_everything(
     assert one["plan"] == pytest.approx(opt)
     assert one["gap"] == pytest.approx((one["plan"] - one["bound"]) / one["plan"])
     assert one["lp_bound"] <= one["highs_root_bound"] <= opt + 1e-6
+    assert "GCG, root node" in done.stdout  # its bound, or why it was not run
+    assert (one["gcg_root_bound"] is None) == ("GCG, root node" in one["not_run"])
     assert one["rivals"]["zero"]["first"] <= one["rivals"]["zero"]["best"] <= opt
     assert one["rivals"]["own LP dual"]["first"] >= one["lp_bound"] - 1e-6
     for shown in (f"{one['learned_bound']:.6g}", f"{one['bound']:.6g}", f"{one['highs_root_bound']:.6g}", "from zero"):

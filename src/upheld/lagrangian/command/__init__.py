@@ -91,7 +91,9 @@ def run(
     ] = "level",
     seconds: Annotated[
         float,
-        typer.Option("--seconds", help="Most time for the plan of an instance, and for HiGHS' root node; 0: no plan."),
+        typer.Option(
+            "--seconds", help="Most time for the plan of an instance, and for the solvers' root nodes; 0: no plan."
+        ),
     ] = 10.0,
     block_gap: Annotated[
         float, typer.Option("--block-gap", help="Relative gap at which a block may stop; its proven bound counts then.")
@@ -100,7 +102,9 @@ def run(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare", help="Beside it: the same steps from zero and from the LP's multipliers; HiGHS' root node."
+            "--compare",
+            help="Beside it: the same steps from zero and from the LP's multipliers; HiGHS' root node, and GCG's if UPHELD_GCG_PYTHON "
+            "names an interpreter that has it.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the contextual network.")] = 0,

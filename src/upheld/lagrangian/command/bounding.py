@@ -14,7 +14,7 @@ from upheld.lagrangian.command.learning import Learned
 from upheld.lagrangian.command.options import Options
 from upheld.lagrangian.command.reading import Read, explained, named
 from upheld.lagrangian.dual import maximise_dual
-from upheld.lagrangian.rivals import SolverBound, highs_root
+from upheld.lagrangian.rivals import SolverBound, gcg_root, highs_root
 
 LEARNED, ZERO, LP = "learned multipliers", "zero", "own LP dual"
 
@@ -50,6 +50,8 @@ class Bounded:
     runs: dict[str, Run] = field(default_factory=dict)
     plan: Solution | None = None
     highs_root: SolverBound | None = None
+    gcg_root: SolverBound | None = None
+    not_run: dict[str, str] = field(default_factory=dict)
     strangeness: float | None = None
 
     @property
@@ -68,7 +70,7 @@ class Bounded:
 
 def pieces(options: Options) -> int:
     """Pieces of work an instance."""
-    return 1 + (options.seconds > 0) + 2 * options.compare + (options.compare and options.seconds > 0)
+    return 1 + (options.seconds > 0) + 2 * options.compare * (1 + (options.seconds > 0))
 
 
 def bounded(read: Read, found: Learned, options: Options, told: Callable[[], None]) -> Bounded:
@@ -98,7 +100,7 @@ def bounded(read: Read, found: Learned, options: Options, told: Callable[[], Non
 
 
 def _rivals(result: Bounded, dual: np.ndarray, options: Options, told: Callable[[], None]) -> None:
-    """The same steps from zero and from the instance's LP; HiGHS' root node with as many seconds as the plan had."""
+    """The same steps from zero and from the instance's LP; HiGHS' and GCG's root nodes with as many seconds as the plan had."""
     read = result.read
     result.runs[ZERO] = _run(read, ZERO, _steps(read, np.zeros(read.P.n_rows), options), 0.0)
     told()
@@ -107,6 +109,12 @@ def _rivals(result: Bounded, dual: np.ndarray, options: Options, told: Callable[
     if options.seconds > 0:
         root = highs_root(read.M, time_limit=options.seconds)
         result.highs_root = SolverBound(read.P.user_value(root.bound), root.seconds)
+        told()
+        try:
+            root = gcg_root(read.M, time_limit=options.seconds)
+            result.gcg_root = SolverBound(read.P.user_value(root.bound), root.seconds)
+        except RuntimeError as reason:  # a rival that is missing or fails is told, and stops nobody
+            result.not_run["GCG, root node"] = str(reason)
         told()
 
 

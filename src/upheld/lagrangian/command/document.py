@@ -72,12 +72,15 @@ def _instance(one: Bounded) -> dict[str, Any]:
         "exact": ours.exact,
         "p_value_of_drift": one.strangeness,
         "highs_root_bound": None if one.highs_root is None else plain(one.highs_root.bound),
+        "gcg_root_bound": None if one.gcg_root is None else plain(one.gcg_root.bound),
+        "not_run": one.not_run,
         "rivals": {name: {"first": run.first, "best": run.best} for name, run in one.runs.items() if name != LEARNED},
         "seconds": {
             "lp": one.lp_seconds,
             **{name: float(run.seconds[-1]) for name, run in one.runs.items()},
             **({} if plan is None else {"plan": plan.seconds}),
             **({} if one.highs_root is None else {"HiGHS root": one.highs_root.seconds}),
+            **({} if one.gcg_root is None else {"GCG root": one.gcg_root.seconds}),
         },
     }
 

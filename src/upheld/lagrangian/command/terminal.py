@@ -24,6 +24,8 @@ def print_run(document: Mapping[str, Any], written: Sequence[Path]) -> None:
     if document["instances"][0]["rivals"]:
         terminal.say("\nBeside it:\n")
         terminal.show(_rivals(document))
+    for name, reason in {name: why for one in document["instances"] for name, why in one["not_run"].items()}.items():
+        terminal.say(f"Not run: {name}: {reason}.")
     terminal.say(f"\n{_prices(document)}")
     for remark in document["remarks"]:
         terminal.say(f"Note: {remark}.")
@@ -131,6 +133,8 @@ def _rivals(document: Mapping[str, Any]) -> Table:
         ways.append(("LP relaxation", one["lp_bound"], None, seconds["lp"]))
         if one["highs_root_bound"] is not None:
             ways.append(("HiGHS, root node with cuts", one["highs_root_bound"], None, seconds["HiGHS root"]))
+        if "GCG root" in seconds:
+            ways.append(("GCG, root node", one["gcg_root_bound"], None, seconds["GCG root"]))
         for k, (way, first, best, took) in enumerate(ways):
             table.add_row(cell(name if k == 0 else ""), way, _number(first), _number(best, ""), f"{took:.2f}")
     return table
