@@ -258,3 +258,14 @@ def test_bad_input_is_called_by_its_name(folder, arguments, message):
 def test_numbers():
     assert numbers("--temp", "0.5") == [0.5]
     assert numbers("--temp", "0:1:3") == [0, 0.5, 1]
+
+
+def test_recalls_tell_the_names_of_patterns(folder):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(8, 12)))
+    X.assign(doc=[f"é {i}" for i in range(8)]).to_csv("named.csv", index=False)
+    X.iloc[[5, 2]].assign(doc="?").to_csv("asked.csv", index=False)
+    call(patterns=Path("named.csv"), cues=Path("asked.csv"), ids="doc", out=Path("out"))
+    assert list(pd.read_parquet("out/recalls.parquet")["pattern_id"]) == ["é 5", "é 2"]
+    with pytest.raises(ValueError, match=r"'doc' of named\.csv is not numeric; drop it, or name it with --id"):
+        call(patterns=Path("named.csv"))

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from upheld.memory.data import corrupt, effective_dimension, load_cancer, load_digits, load_sentences, on_sphere
@@ -155,6 +156,12 @@ def test_embedded_tables():
 def test_bad_parameters_are_called_by_their_name(arguments, message, store):
     with pytest.raises(ValueError, match=message):
         AssociativeMemory(**arguments).fit(store)
+
+
+@pytest.mark.parametrize("method", ["predict", "recall", "score_samples", "transform"])
+def test_nothing_is_recalled_before_something_is_stored(method, store):
+    with pytest.raises(NotFittedError):
+        getattr(AssociativeMemory(), method)(store)
 
 
 def test_bad_rows_are_called_by_their_name(store, memory):

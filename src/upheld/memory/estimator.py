@@ -190,6 +190,7 @@ class AssociativeMemory(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """ln of the kernel sum at each row, -inf outside every support: -beta times the energy."""
+        check_is_fitted(self)
         import torch
 
         from upheld.memory.energies import LSEEnergy, LSREnergy

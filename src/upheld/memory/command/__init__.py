@@ -32,6 +32,12 @@ def run(
             "--truth", help="Column of the cues with the row (from 0) of the pattern each was made from, -1 for none."
         ),
     ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column with the names of the patterns, which the recalls then tell; cues may have it."
+        ),
+    ] = None,
     kernel: Annotated[str, typer.Option("--kernel", help="lsr: compact support, refuses; lse: softmax.")] = "lsr",
     beta: Annotated[
         str, typer.Option("--beta", help="Inverse variance of the kernel: auto, separation or a number.")
@@ -95,7 +101,9 @@ def run(
         from upheld.memory.command.recalling import Asked, recall
 
         recall(
-            Asked(patterns, cues, truth, kernel, beta, normalize, on_empty, backend, noise, compare, seed), out, json
+            Asked(patterns, cues, truth, ids, kernel, beta, normalize, on_empty, backend, noise, compare, seed),
+            out,
+            json,
         )
     else:
         raise ValueError(f"{what!r} is neither recall nor phase; for recall give --patterns FILE")

@@ -39,6 +39,7 @@ class Asked:
     patterns: Path | None
     cues: Path | None
     truth: str | None
+    ids: str | None
     kernel: str
     beta: str
     normalize: bool
@@ -60,7 +61,7 @@ def recall(asked: Asked, out: Path | None, as_json: bool) -> None:
         raise ValueError("--truth names a column of the cues; name their file with --cues")
     if out is not None:
         expect_folder(out)
-    stored, _ = read_vectors(asked.patterns)
+    stored, names = read_vectors(asked.patterns, without=asked.ids)
     remarks: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -87,8 +88,9 @@ def recall(asked: Asked, out: Path | None, as_json: bool) -> None:
     curve = _curve(memory, stored, asked.seed)
     document["recall_by_noise"] = records(curve)
     if out is not None:
+        named = {} if names is None else {"pattern_id": [names.iloc[row] if row >= 0 else None for row in index]}
         recalls = pd.DataFrame({
-            "cue": np.arange(len(index)), "pattern": index, "refused": found.empty, "iterations": found.iterations,
+            "cue": np.arange(len(index)), "pattern": index, **named, "refused": found.empty, "iterations": found.iterations,
             "support": found.support,
             "score": [plain(float(one)) for one in memory.score_samples(cues)], **({} if truth is None else {"truth": truth}),
         })  # fmt: skip
@@ -134,7 +136,7 @@ def _cues(asked: Asked, stored: FloatArray) -> tuple[FloatArray, Any]:
     """The user's cues, or damaged copies of what is stored."""
     if asked.cues is None:
         return corrupt(stored, rng=_rng(asked.seed), noise=asked.noise), np.arange(len(stored))
-    cues, truth = read_vectors(asked.cues, without=asked.truth)
+    cues, truth = read_vectors(asked.cues, without=asked.truth, names=asked.ids)
     if cues.shape[1] != stored.shape[1]:
         raise ValueError(
             f"{asked.cues} is {cues.shape[1]} columns wide, {asked.patterns} {stored.shape[1]}; cues and patterns need the same columns"

@@ -13,8 +13,10 @@ from upheld.memory.geometry import FloatArray
 ENDINGS = (".npy", ".npz", ".csv", ".parquet", ".safetensors")
 
 
-def read_vectors(path: Path, *, without: str | None = None) -> tuple[FloatArray, pd.Series | None]:
-    """Rows of a file as (M, N) floats, and the column `without` apart from them.
+def read_vectors(
+    path: Path, *, without: str | None = None, names: str | None = None
+) -> tuple[FloatArray, pd.Series | None]:
+    """Rows of a file as (M, N) floats, and the column `without` apart from them; a column `names`, if it is there, is no number.
 
     Raises
     ------
@@ -39,6 +41,8 @@ def read_vectors(path: Path, *, without: str | None = None) -> tuple[FloatArray,
         if without not in table.columns:
             raise ValueError(f"{path} has no column {without!r}; it has {_some(table.columns)}")
         apart = table.pop(without)
+    if names is not None and names != without and names in table.columns:
+        table = table.drop(columns=names)
     return _numbers(table, path), apart
 
 
@@ -80,7 +84,7 @@ def _numbers(table: pd.DataFrame, path: Path) -> FloatArray:
         raise ValueError(f"{path} holds no vectors; expected a row each")
     for name in table.columns:
         if not pd.api.types.is_numeric_dtype(table[name]):
-            raise ValueError(f"column {name!r} of {path} is not numeric; drop it, or name it with --truth")
+            raise ValueError(f"column {name!r} of {path} is not numeric; drop it, or name it with --id or --truth")
     values = table.to_numpy(dtype=float)
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
