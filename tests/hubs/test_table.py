@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
 
 from upheld.hubs import InverseComponentsHubs, JointHubs, hub_table
 from upheld.hubs.data import make_hub_networks
@@ -38,3 +40,10 @@ def test_single_network_table_has_no_groups():
     X = np.random.default_rng(0).standard_normal((50, 10))
     table = hub_table(InverseComponentsHubs(2).fit(X))
     assert list(table.columns) == ["variable", "influence", "rank", "selected"]
+
+
+def test_what_is_not_fitted_is_refused():
+    with pytest.raises(NotFittedError):
+        hub_table(JointHubs())
+    with pytest.raises(TypeError, match="takes a fitted JointHubs"):
+        hub_table(JointHubs)

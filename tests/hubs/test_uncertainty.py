@@ -147,3 +147,9 @@ def test_bad_calls_are_explained(noise):
         bootstrap_interval(estimator, noise, level=95)
     with pytest.raises(ValueError, match="n_resamples must be at least 1"):
         null_reference(estimator, noise, n_resamples=0)
+    with pytest.raises(TypeError, match=r"n_resamples must be a whole number, got 1\.5"):
+        bootstrap_interval(estimator, noise, n_resamples=1.5)
+    with pytest.raises(
+        ValueError, match="n_jobs must be a number of processes, None for one, -1 for one a core, got 0"
+    ):
+        stability_selection(JointHubs(n_jobs=0), noise, n_resamples=2)

@@ -32,6 +32,7 @@ P_VALUES = (
     "p: family-wise, of an influence as large by chance if all variables were independent (columns permuted), and if the spectra "
     "were the same but no variable special (variables rotated)."
 )
+SPREAD = "95 % interval: of resamples, in which influences are shifted, often down: read it as spread; an estimate may lie outside of it."
 WIDE = 110  # columns from which the intervals fit
 TWO_SD = "mean + 2 sd"
 OPTIONS = options_of(["screen", "covariance", "n_components", "at_least", "groups", "index", "layer"])
@@ -375,6 +376,8 @@ def _print(answer: Analysis, document: Mapping[str, Any], out: Path | None) -> N
     terminal = Terminal()
     terminal.say(_summary(document) + "\n")
     terminal.show(_hub_table(answer, terminal.width))
+    if "low" in answer.table and terminal.width >= WIDE:
+        terminal.say(f"\n{SPREAD}")
     if "p_value_permutation" in answer.table:
         terminal.say(f"\n{P_VALUES}")
     terminal.say("\n" + _certificate(document))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from upheld.hubs.detector import InverseComponentsHubs, JointHubs, select_by_influence
 from upheld.hubs.uncertainty import BootstrapInterval, NullReference, Stability
@@ -25,6 +26,13 @@ def hub_table(
     above mean + 2 sd in those groups' own networks), "screened out", or "none". With the results of
     `upheld.hubs.uncertainty` also ``stability``, ``low`` and ``high``, ``p_value_permutation``, ``p_value_rotation``.
 
+    Raises
+    ------
+    TypeError
+        If `estimator` is none of the two, an instance of one.
+    sklearn.exceptions.NotFittedError
+        If it was not fitted.
+
     Examples
     --------
     >>> from upheld.hubs.data import make_hub_networks
@@ -38,6 +46,9 @@ def hub_table(
     3      x10     4     False             none
     4       x2     5     False  individual to 0
     """
+    if not isinstance(estimator, JointHubs | InverseComponentsHubs):
+        raise TypeError(f"hub_table takes a fitted JointHubs or InverseComponentsHubs, got {estimator!r:.80}")
+    check_is_fitted(estimator, "influence_")
     p = len(estimator.influence_)
     selected = estimator.get_support()
     columns: dict[str, object] = {

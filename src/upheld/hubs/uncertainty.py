@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -194,6 +195,8 @@ def _refit(
 
 def _results(calls: Iterable[Any], n_jobs: int | None, tick: Tick | None) -> Iterator[Any]:
     """Of delayed calls, in their order, however many run at a time."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of processes, None for one, -1 for one a core, got {n_jobs!r}")
     for result in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
         if tick is not None:
             tick()
@@ -246,6 +249,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _streams(random_state: int | None, n: int) -> list[np.random.Generator]:
+    if not isinstance(n, Integral):
+        raise TypeError(f"n_resamples must be a whole number, got {n!r}")
     if n < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n}")
     return [np.random.default_rng(seed) for seed in np.random.SeedSequence(random_state).spawn(n)]
