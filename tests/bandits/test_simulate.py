@@ -248,6 +248,8 @@ EASY = GaussianBandit([0.2, 0.8], 0.5)
         (lambda: simulate(["ucb"], [], 10, 1), ValueError, "there is no instance to play"),
         (lambda: simulate(["ucb"], [EASY, EASY], 10, 1), ValueError, "two instances are called 'gaussian'"),
         (lambda: simulate(["ucb"], EASY, 0, 1), ValueError, "horizon must be at least 1 round, got 0"),
+        (lambda: simulate(["ucb"], EASY, 1.5, 1), TypeError, "horizon must be a whole number, got 1.5"),
+        (lambda: simulate(["ucb"], EASY, 10, 1, n_jobs=0), ValueError, "n_jobs must be at least 1 thread, got 0"),
         (lambda: simulate(["ucb"], EASY, 10, 0), ValueError, "runs must be at least 1, got 0"),
         (lambda: simulate(["ucb"], EASY, 10, 1, "linear"), ValueError, "marks must be 'log' or a list of rounds"),
         (lambda: simulate(["ucb"], EASY, 10, 1, [5, 20]), ValueError, "between 1 and the horizon 10, got"),

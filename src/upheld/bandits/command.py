@@ -179,7 +179,12 @@ def _read(source: Path, arm: str, reward: str, propensity: str | None, sigma: fl
 
     if simulate:
         return read_means(source, arm=arm)
-    table = read_log(source, arm=arm, reward=reward, propensity=propensity)
+    try:
+        table = read_log(source, arm=arm, reward=reward, propensity=propensity)
+    except ValueError as error:
+        if "has no column" in str(error):
+            raise ValueError(f"{error}; name yours with --arm, --reward and --propensity") from error
+        raise
     if sigma is None:
         check_unit_rewards(table, str(source))
     return table

@@ -20,6 +20,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,11 @@ def simulate(
 
     Raises
     ------
+    TypeError
+        If horizon, runs or n_jobs is no whole number.
     ValueError
-        On an unknown policy or engine, no instance, a horizon below the number of arms, marks beyond the horizon, rules
-        for rewards in [0, 1] on other instances, or an adapter beyond its longest horizon.
+        On an unknown policy or engine, less than one run or thread, no instance, a horizon below the number of arms, marks
+        beyond the horizon, rules for rewards in [0, 1] on other instances, or an adapter beyond its longest horizon.
 
     Examples
     --------
@@ -165,6 +168,11 @@ def simulate(
     >>> bool((results.regret_refined[0] <= results.regret_refined[1]).all())
     True
     """
+    for name, number in (("horizon", horizon), ("runs", runs), ("n_jobs", n_jobs)):
+        if not isinstance(number, Integral):
+            raise TypeError(f"{name} must be a whole number, got {number!r}")
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1 thread, got {n_jobs}")
     entrants = _entrants(policies)
     bandits = [instances] if isinstance(instances, Bandit) else list(instances)
     engine = _engine(engine)
