@@ -19,7 +19,7 @@ from installed import refused
 from upheld.diffusion.networks import TimeMLP
 from upheld.flows.command import EXAMPLE, run
 from upheld.flows.command.embedded import Nearest
-from upheld.flows.command.loading import load_module
+from upheld.flows.command.loading import load_flow, load_module
 from upheld.flows.mixture import GaussianMixtureFlow
 
 
@@ -247,3 +247,13 @@ def test_groups_on_other_processes(folder, upheld):
         assert np.array_equal(one[name], two[name]), name
     assert one["samples"].shape == (6, 2)
     assert (one["samples"][:, 0] > 0).all()
+
+
+def test_a_network_may_want_a_time_for_every_example(tmp_path):
+    class Concatenated(torch.nn.Module):
+        def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x[:, 1:], t[:, None]], 1)
+
+    torch.jit.script(Concatenated()).save(tmp_path / "batch.pt")
+    field = load_flow(str(tmp_path / "batch.pt"), None, "velocity", "independent", "", (2,))
+    assert field.predict(torch.ones(4, 2), torch.tensor(0.5)).tolist() == [[1.0, 0.5]] * 4

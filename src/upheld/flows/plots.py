@@ -24,13 +24,22 @@ MOST_PICTURES = 64
 
 
 def sample_grid(samples: Any) -> Figure:
-    """Up to 64 samples: pictures as such, rows of a square number of values as little pictures, others as a line each.
+    """Pictures as such, rows of a square number of values as little pictures, points of a plane as points, others as a line each.
+
+    Of all but points, the first 64.
 
     Parameters
     ----------
     samples : (n, channels, H, W), (n, H, W) or (n, d)
     """
-    x = np.asarray(samples, dtype=float)[:MOST_PICTURES]
+    x = np.asarray(samples, dtype=float)
+    if x.shape[1:] == (2,):
+        made, axes = figure()
+        axes.plot(*x.T, "o", color=BLUE, alpha=0.5, markersize=3)
+        axes.set_xlabel("coordinate 0", fontsize=9)
+        axes.set_ylabel("coordinate 1", fontsize=9)
+        return made
+    x = x[:MOST_PICTURES]
     side = math.isqrt(x[0].size)
     if x.ndim == 2 and side * side == x.shape[1] and side > 1:
         x = x.reshape(-1, side, side)

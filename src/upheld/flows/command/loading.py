@@ -62,7 +62,32 @@ def load_flow(
     if name.startswith(DIFFUSERS):
         return _pipeline(Path(name.removeprefix(DIFFUSERS)), prompt, shape, coupling)
     module = load_module(Path(name), "--velocity", "--loader", loader)
-    return FlowField(module, parametrization=prediction, coupling=coupling)
+    return FlowField(_timed(module, shape), parametrization=prediction, coupling=coupling)
+
+
+class BatchTime:
+    """A network that wants a time for every example, called with one for all."""
+
+    def __init__(self, module: Sendable) -> None:
+        self.module = module
+
+    def __call__(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return self.module(x, t.expand(len(x)))
+
+
+def _timed(module: Sendable, shape: tuple[int, ...]) -> Sendable | BatchTime:
+    """The network as f(x, t), t a scalar; where it does not take that but t (B,), with t repeated."""
+    x, t = torch.zeros(3, *shape), torch.tensor(0.5)
+    batched = BatchTime(module)
+    for way in (module, batched):
+        try:
+            with torch.no_grad():
+                fits = way(x, t).shape == x.shape
+        except Exception:  # a user's network fails in ways of its own; the run then says so with its first call
+            continue
+        if fits:
+            return way
+    return module
 
 
 def load_module(path: Path, option: str, loader_option: str, loader: str | None = None) -> Sendable:
