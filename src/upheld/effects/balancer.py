@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -156,6 +157,8 @@ class StreamingBalancer(MergeableStream):
         for name, allowed in (("outcomes", OUTCOMES), ("pairing", PAIRINGS), ("signing", SIGNINGS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} is unknown; take one of {', '.join(allowed)}")
+        if not isinstance(self.coreset_size, Integral):
+            raise TypeError(f"coreset_size must be a whole number, got {self.coreset_size!r}")
         if self.coreset_size < LEAST_CAPACITY:
             raise ValueError(f"coreset_size must be at least {LEAST_CAPACITY}, got {self.coreset_size}")
         if self.coreset_size > MOST_CAPACITY:

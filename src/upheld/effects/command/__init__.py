@@ -19,7 +19,11 @@ def run(
         ),
     ] = None,
     treatment: Annotated[
-        str | None, typer.Option("--treatment", help="Column of the arm: whole numbers or words.")
+        str | None,
+        typer.Option(
+            "--treatment",
+            help="Column of the arm: whole numbers or words. The lowest, or first in the alphabet, is the reference.",
+        ),
     ] = None,
     outcome: Annotated[str | None, typer.Option("--outcome", help="Column of the outcome.")] = None,
     covariates: Annotated[
