@@ -95,5 +95,6 @@ def _print(method: Method, claims: Any, verdicts: dict[str, Verdict], scale: str
 def _sentence(claim: Claim) -> str:
     from rich.markup import escape
 
-    ours = " (our own check)" if claim.ours else ""
-    return f"{escape(claim.statement)}{ours}\n[dim]upheld if {escape(claim.rule.words())}[/]"
+    ours, words = " (our own check)" if claim.ours else "", claim.rule.words()
+    when = words if words.startswith("no rule") else f"upheld if {words}"
+    return f"{escape(claim.statement)}{ours}\n[dim]{escape(when)}[/]"
