@@ -33,6 +33,7 @@ def test_it_writes_a_context_that_can_be_loaded_and_goes_on_when_called_again(fi
     first = call(files, *arguments)
     assert first.exit_code == 0, first.exception
     assert "knn few-shot" in first.stdout
+    assert "GEPA" in first.stdout
     assert "test accuracy" in first.stdout
     result = json.loads((files / "work" / "result.json").read_text())
     assert [row["iteration"] for row in result["iterations"]] == [0, 1, 2]

@@ -58,6 +58,10 @@ def test_somebody_elses_program_is_not_run_here(tmp_path):
         ContextFunction(context, hashed)("q")
 
 
+def test_a_folder_without_a_program_is_nobody_s_own(tmp_path):
+    assert not ContextFunction(Context(tmp_path), hashed).own
+
+
 def test_an_empty_folder_is_the_empty_context(tmp_path):
     assert ContextFunction(Context(tmp_path), hashed)("anything") == ""
     with pytest.raises(ValueError, match=r"holds no interfaces/get_context\.py"):

@@ -249,7 +249,8 @@ class ContextFunction:
     @cached_property
     def own(self) -> bool:
         """Whether its operator is the one that program agents write, which runs here and not in the sandbox."""
-        return self.context.operator.read_text(encoding="utf-8") == template()
+        operator = self.context.operator
+        return operator.is_file() and operator.read_text(encoding="utf-8") == template()
 
     def _bounded(self, made: Made) -> Made:
         tokens = assembly.count_tokens(made.text)

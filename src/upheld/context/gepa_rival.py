@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upheld.context.assembly import TOKEN, count_tokens
 from upheld.context.folder import Context, ContextFunction, Line, shortened
+from upheld.context.generate_lm import answered
 from upheld.context.metrics import label_set
 from upheld.context.program_base import by_label, flat
 from upheld.context.rivals import Candidate, Contender, Contest, apart, best, telling, unanswered
 from upheld.context.rollouts import Rollout, RolloutCache
 from upheld.context.skill import Genes
 from upheld.context.task import Sample
+from upheld.llm.answer import Sampling, Usage
+
+if TYPE_CHECKING:
+    from upheld.llm import LanguageModel
 
 KEYWORDS = 8
 LINES = 2
@@ -188,6 +193,17 @@ def reflective_gepa(contest: Contest, reflect: Callable[[str], str]) -> Contende
 
     first = "\n".join(f"- {label}: {words}" for label, words in first_prompt(contest).items())
     return optimised(contest, ReflectiveAdapter, {PROMPT: first}, context, reflection_lm=reflect)
+
+
+def asking(model: LanguageModel, spent: list[Usage]) -> Callable[[str], str]:
+    """A model as a function of a prompt; `spent` holds what it used so far."""
+
+    def ask(prompt: str) -> str:
+        answer = answered(model, prompt, None, Sampling(temperature=0.0, max_tokens=4096))
+        spent[0] = spent[0] + answer.usage
+        return answer.text
+
+    return ask
 
 
 class _Silent:

@@ -14,7 +14,7 @@ import pytest
 import typer
 from context_samples import drawn, hashed
 from scripted_agent import acting, all_parts
-from servers import refusal
+from servers import chat, refusal
 from typer.testing import CliRunner
 
 from upheld.context import ContextFunction, Skill
@@ -271,3 +271,28 @@ def test_a_stream_killed_without_warning_goes_on_and_pays_nothing_twice(files, s
     assert one["prequential"] == other["prequential"] > 0.3
     kept = [sorted((files / out / "context").rglob("*.*")) for out in ("whole", "work")]
     assert [path.read_text() for path in kept[0]] == [path.read_text() for path in kept[1]]
+
+
+def test_rivals_beside_it_are_reflected_for_by_the_same_model(files, sandbox):
+    """ACE's reflector and GEPA's proposer are asked for what they write down."""
+    asked: list[str] = []
+
+    def reflecting(messages):
+        first = messages[0]["content"]
+        if first.startswith("You keep a playbook"):
+            asked.append("ACE")
+            return chat(json.dumps({"bullets": [{"section": "heart", "text": "pulse chest beat artery"}]}))
+        if messages[-1]["content"].startswith("I provided an assistant"):
+            asked.append("GEPA")
+            return chat("```\n- skin: rash itch blister mole\n```")
+        if any(len(line.split()) > 8 for line in messages[-1]["content"].splitlines() if line.startswith("- ")):
+            return chat("<answer>none</answer>")  # to GEPA's first prompt, of eight words a label
+        return all_parts(messages)
+
+    with acting(reflecting) as server:
+        done = call(files, *models(server), "--compare", "--iterations", "1")
+    assert done.exit_code == 0, done.exception
+    assert set(asked) == {"ACE", "GEPA"}
+    rivals = json.loads((files / "work/result.json").read_text())["rivals"]
+    assert 0.2 < rivals["ACE"]["test"] < 0.8  # one label of three is known
+    assert rivals["base"]["test"] == 0

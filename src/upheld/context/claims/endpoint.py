@@ -9,25 +9,25 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from upheld.claims import Measurement, NotRun, Trial
-from upheld.context.ace_rival import SAMPLING, Alone, Reflector, reflective_ace
+from upheld.context.ace_rival import Alone, Reflector, reflective_ace
 from upheld.context.claims.originals import original
 from upheld.context.claims.race import ACE, OURS, told
 from upheld.context.claims.setting import LENGTHS, SHARES, Run, Setting, pool, seed_of
 from upheld.context.confined import InSandbox
 from upheld.context.folder import ContextFunction
-from upheld.context.generate_lm import GenerateLM, answered
-from upheld.context.gepa_rival import reflective_gepa
+from upheld.context.generate_lm import GenerateLM
+from upheld.context.gepa_rival import asking, reflective_gepa
 from upheld.context.llm_agents import LLMBaseAgent, LLMMetaAgent
 from upheld.context.llm_agents.conversation import speakers
 from upheld.context.loop import Loop, Settings
@@ -37,9 +37,6 @@ from upheld.context.task import Sample, Task
 from upheld.context.vectors import Vectors, minilm
 from upheld.llm.answer import Usage
 from upheld.sandbox import Sandbox, SandboxRefused
-
-if TYPE_CHECKING:
-    from upheld.llm import LanguageModel
 
 CONSUMER, AGENTS = "UPHELD_CONTEXT_CONSUMER", "UPHELD_CONTEXT_AGENTS"
 WITHOUT_A_MODEL = ("base", "knn few-shot", "many-shot")
@@ -147,17 +144,6 @@ def evolved(one: Raced, agents: str, sandbox: Sandbox, confined: InSandbox) -> t
         one.task, one.val, one.reader, meta, base, one.embed, settings, folder, RolloutCache(), confined=confined, agents=agents,
     )  # fmt: skip
     return Run(one, loop, loop.run()), meta.usage + base.usage
-
-
-def asking(model: LanguageModel, spent: list[Usage]) -> Callable[[str], str]:
-    """A model as a function of a prompt; `spent` holds what it used so far."""
-
-    def ask(prompt: str) -> str:
-        answer = answered(model, prompt, None, SAMPLING)
-        spent[0] = spent[0] + answer.usage
-        return answer.text
-
-    return ask
 
 
 class Meter:

@@ -37,7 +37,7 @@ def run(
     seed_context: Annotated[Path | None, typer.Option("--seed-context", help="Where to start from: a file with your own prompt, such as "
         "AGENTS.md, or the folder of a context.")] = None,
     online: Annotated[bool, typer.Option("--online", help="A stream: items are answered before they are learned from.")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Beside it: no context, few-shot, many-shot, ACE, all tuned.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Beside it: no context, few-shot, many-shot, ACE, GEPA, all tuned.")] = False,
     allow_overlap: Annotated[bool, typer.Option("--allow-overlap", help="Go on though test questions stand in the training file.")] = False,
     allow_weak_sandbox: Annotated[bool, typer.Option("--allow-weak-sandbox", help="Run programs that models wrote although this machine "
         "can only limit their resources.")] = False,

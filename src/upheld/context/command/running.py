@@ -10,18 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from upheld.context.ace_rival import Reflector, reflective_ace
 from upheld.context.consumers import Workflow
-from upheld.context.engineer import ContextEngineer
+from upheld.context.engineer import ContextEngineer, named
 from upheld.context.explain import influences, pareto
 from upheld.context.exports import as_agent_skill
+from upheld.context.gepa_rival import asking, gepa, reflective_gepa
 from upheld.context.history import History
+from upheld.context.llm_agents.conversation import speakers
 from upheld.context.loop import Loop, export
-from upheld.context.rivals import RIVALS, Contender, Contest
+from upheld.context.rivals import RIVALS, Contender, Contest, ace
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure, problems
 from upheld.context.skill import Skill
 from upheld.context.task import Sample, Task, overlap
 from upheld.context.vectors import minilm
-from upheld.llm import ModelError
+from upheld.llm import ModelError, Usage
 from upheld.sandbox import Sandbox, SandboxRefused
 
 SCHEMA = "upheld.context.run/2"
@@ -130,7 +133,7 @@ def offline(task: Task, test: list[Sample], learner: ContextEngineer, asked: dic
         if entry.skill is not None:
             entry.skill.save(out / "skills" / f"{entry.iteration:02d}")
     judged = evaluate(loop.task, test, learned.context_, loop.consumer, loop.cache) if test else []
-    rivals = contenders(loop, out / "rivals") if asked["compare"] else []
+    rivals = contenders(loop, out / "rivals", asked) if asked["compare"] else []
     table = {one.name: rival_row(loop, one, test) for one in rivals}
     draw(history, task.metric, table, out)
     rows = [
@@ -160,13 +163,19 @@ def failures(loop: Loop, folder: str) -> list[str]:
     return found + [f"{row['n']} validation questions: {row['problem']}" for row in rows]
 
 
-def contenders(loop: Loop, folder: Path) -> list[Contender]:
+def contenders(loop: Loop, folder: Path, asked: dict[str, Any]) -> list[Contender]:
+    """Every rival on the same split; where a model is the agents, it reflects for ACE and GEPA too."""
     assert not isinstance(loop.consumer, Workflow)  # no option names one
     settings = loop.settings
     contest = Contest(
         loop.task, loop.val, loop.consumer, loop.embed, settings.budget, folder, 1 + settings.iterations, settings.seed
     )
-    return [rival(contest) for rival in RIVALS.values()]
+    found = [rival(contest) for name, rival in RIVALS.items() if name != "ACE"]
+    if asked["agent_model"] is None:
+        return [*found, ace(contest), gepa(contest)]
+    model = speakers(named(asked["agent_model"], asked["endpoint"], "agent_model"))[1]
+    reflected = reflective_ace(contest, Reflector(loop.task, model, loop.embed))[0]
+    return [*found, reflected, reflective_gepa(contest, asking(model, [Usage()]))]
 
 
 def rival_row(loop: Loop, rival: Contender, test: list[Sample]) -> dict[str, Any]:
