@@ -52,7 +52,12 @@ def run(
         str, typer.Option("--backend", help="torch, or faiss (LSR; touches the support only).")
     ] = "torch",
     noise: Annotated[
-        float, typer.Option("--noise", min=0, help="Of damaged cues, in units of the patterns' root mean square.")
+        float,
+        typer.Option(
+            "--noise",
+            min=0,
+            help="Of cues, in units of the patterns' root mean square: by it they are damaged, and beta auto is set; say it of --cues too.",
+        ),
     ] = 0.2,
     compare: Annotated[bool, typer.Option("--compare", help="The rivals on the same cues, tuned alike.")] = False,
     alpha: Annotated[
