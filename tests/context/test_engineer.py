@@ -149,3 +149,11 @@ def test_a_skill_with_a_program_begins():
     skill = Skill.of(Genes(k=1, retrieve="lexical"), "Mine.")
     engineer = ContextEngineer(embed=hashed, iterations=1, init_skill=skill).fit(*split(drawn(40, 0)))
     assert engineer.history_[1].skill.genes == Genes(k=1, retrieve="lexical")
+
+
+def test_a_stream_read_by_words_weighs_those_of_its_first_batch(tmp_path):
+    """With the labels' own words alone every question would look the same."""
+    engineer, samples = ContextEngineer(consumer="tfidf", embed=hashed, workdir=tmp_path), drawn(120, 0)
+    for start in range(0, 120, 20):
+        engineer.partial_fit(*split(samples[start : start + 20]), classes=list(WORDS))
+    assert engineer.prequential_ > 0.6

@@ -76,6 +76,9 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     base_: BaseAgent
     online_: OnlineLoop
     batches_: int
+    _texts: list[
+        str
+    ]  # that words are weighed by: training questions, of a stream those of its first batch, without their labels
 
     def __init__(
         self, task: Task | None = None, consumer: str | Consumer | Workflow = "embedding", meta: str | MetaAgent = "program",
@@ -110,6 +113,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if hasattr(self, "online_"):
             del self.online_, self.batches_
+        self._texts = [one.question for one in train]
         self._prepare(self._task(train), self._task(known))
         self.loop_ = Loop(
             self.task_, val, self.consumer_, self.meta_, self.base_, self.embed_,
@@ -141,6 +145,8 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         task = self._task(listed)
         if not hasattr(self, "online_"):
             start = self.context_.context.root if hasattr(self, "context_") else None
+            if start is None:
+                self._texts = [one.question for one in batch]
             self._prepare(task, task, anew=start is None, tuned=False, within="online")
             self.online_ = OnlineLoop(
                 task, self.consumer_, self.meta_, self.base_, self.embed_, self.folder_ / "online", RolloutCache(), self.token_budget,
@@ -238,7 +244,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return LabelLM(task, self.consumer_model or "embedded")
         if self.consumer == "embedding":
             return embedding_reader(task, self.embed_)
-        return tfidf_reader(task, [sample.question for sample in self.task_.samples])
+        return tfidf_reader(task, self._texts)
 
     def _meta(self, home: Path) -> MetaAgent:
         if not isinstance(self.meta, str):
