@@ -180,7 +180,8 @@ class Superior:
         low, high = self._region()
         side = f"below {high:g}" if self.lower_is_better else f"above {low:g}"
         what = "ratio (geometric mean)" if self.relative else "difference"
-        whom = " and ".join(self.rivals) if len(self.rivals) < 3 else f"each of {', '.join(self.rivals)}"
+        comma = "; " if any("," in rival for rival in self.rivals) else ", "  # a rival may be "graphical-lasso, cv"
+        whom = " and ".join(self.rivals) if len(self.rivals) < 3 else f"each of {comma.join(self.rivals)}"
         return (
             f"the paired {what} in {self.metric} of {self.ours} to {whom} is {side}{shown(self.where)}{_per(self.per)}"
         )
