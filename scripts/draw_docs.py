@@ -34,6 +34,7 @@ RUNS = {  # the data, the command that draws them, the picture
         "--velocity models/flow.pt --likelihood models/guide.pt --judge models/judge.pt --shape 64 --target 3 -n 16 --out drawn",
         "drawn/*.png",
     ),
+    "speculative": ("prompts.jsonl", "--prompts prompts.jsonl --max-tokens 48 --pictures drawn", "drawn/race.png"),
     "context": (
         "train.jsonl",
         "--train train.jsonl --consumer tfidf --iterations 3 --train-limit 100 --out drawn",

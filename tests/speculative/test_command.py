@@ -125,7 +125,8 @@ def test_what_was_trained_is_a_drafter_of_this_model(folder):
 def test_decoding_tells_and_writes_what_it_found(folder, call):
     code, out, err = call(
         folder, "--model", "model", "--drafter", "mine", "--prompts", "asked.jsonl", "--max-tokens", 20,
-        "--dtype", "float32", "--out", "runs.jsonl", "--html", "page.html", "--json",
+        "--dtype", "float32", "--out", "runs.jsonl", "--html", "page.html", "--pictures", "drawn",
+        "--json",
     )  # fmt: skip
     assert code == 0, err
     document = json.loads(out, parse_constant=pytest.fail)
@@ -146,6 +147,10 @@ def test_decoding_tells_and_writes_what_it_found(folder, call):
     assert 1 + sum(mine["acceptance_lengths"]) <= 20
     page = (folder / "page.html").read_text()
     assert page.count("<img src=") == 4
+    drawn = {path.name for path in (folder / "drawn").iterdir()}
+    assert drawn == {
+        f"{name}.{ending}" for name in ("lengths", "positions", "costs", "race") for ending in ("png", "svg")
+    }
     assert "&lt;b&gt;one" in page
     assert "<b>one" not in page
     assert "http" not in page.replace("http-equiv", "")
@@ -233,7 +238,7 @@ BAD = [
     (["--prompts", "asked.jsonl", "--top-p", "0"], "--top-p must lie above 0"),
     (["--prompts", "asked.jsonl", "--temperature", "inf"], "--temperature must be 0, or a number of at least 1e-06, got inf"),
     (["--prompts", "asked.jsonl", "--minutes", "-1"], "minutes must be a positive number"),
-    (["--prompts", "asked.jsonl", "--out", "."], "--out . must be a file"),
+    (["--prompts", "asked.jsonl", "--out", "."], ". is a folder; --out names the file to write"),
     (["--prompts", "none.txt", "--model", "model", "--drafter", "mine"], "none.txt: No such file"),
     (["--prompts", "asked.jsonl", "--model", "nowhere"], "nowhere is not a folder"),
     (["--prompts", "asked.jsonl", "--model", "model"], "no drafter comes with model; train one"),

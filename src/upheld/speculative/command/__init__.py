@@ -77,6 +77,9 @@ def run(
         Path | None, typer.Option("--out", help="decode: JSON Lines, a line an answer. train: the folder to work in.")
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="decode: a page with the table and pictures.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", help="decode: folder for the pictures (png and svg).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """What a language model of yours says, sooner and unchanged: a small drafter, trained on the model's own states, proposes blocks of

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from upheld.llm.loading import device_for
+from upheld.report.writing import expect_file, expect_folder
 from upheld.speculative.data import FAMILIES, Prompt, built_in, read_prompts
 from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.making import fast_format, minutes_given
@@ -51,6 +52,7 @@ class Asked:
     seed: int
     out: Path | None
     html: Path | None
+    pictures: Path | None
     json: bool
 
     @property
@@ -111,10 +113,10 @@ def check(what: str, asked: Asked) -> None:
     if "assistant" in asked.named_rivals and asked.assistant is None:
         raise ValueError("--rivals assistant needs the folder of a smaller model; name it with --assistant")
     for option, path in (("--out", asked.out), ("--html", asked.html)):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise ValueError(
-                f"{option} {path} must be a file in a folder that is there; make the folder, or name another"
-            )
+        if path is not None:
+            expect_file(path, option)
+    if asked.pictures is not None:
+        expect_folder(asked.pictures, "--pictures")
 
 
 @dataclass(frozen=True)

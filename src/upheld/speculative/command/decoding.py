@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from upheld.report.content import json_text, plain
+from upheld.report.content import drawn, json_text, plain
 from upheld.report.printing import Terminal
 from upheld.report.progress import Progress
+from upheld.report.writing import write_files
 from upheld.speculative import rivals
 from upheld.speculative.command.asking import TRAINED_RIVALS, Asked, Pair, drafter_of, load_pair, read
 from upheld.speculative.costs import CostTable, draft_costs, forward_costs
@@ -299,6 +300,14 @@ def write(asked: Asked, document: dict[str, Any], answers: Sequence[Answer], cos
         with whole_file(asked.html) as file:
             file.write(page(document, [one.line() for one in answers], costs))
         found.append(asked.html)
+    if asked.pictures is not None:
+        from upheld.speculative.command.page import pictures
+
+        drawings = pictures(document, costs).items()
+        contents = {
+            f"{name}.{ending}": drawn(one.figure, ending) for name, one in drawings for ending in ("png", "svg")
+        }
+        found += write_files(asked.pictures, contents)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -32,13 +32,20 @@ def page(document: dict[str, Any], lines: Sequence[dict[str, Any]], costs: CostT
         document=document,
         headings=HEADINGS,
         rows=[cells(one) for one in document["methods"]],
-        pictures={what: _embedded(figure) for what, figure in pictures(document, costs).items()},
+        pictures={one.what: _embedded(one.figure) for one in pictures(document, costs).values()},
         answers=[line for line in lines if line["method"] == OURS],
     )
 
 
-def pictures(document: dict[str, Any], costs: CostTable) -> dict[str, Figure]:
-    """By what they show; without a whole cycle there is no acceptance to draw."""
+class Picture(NamedTuple):
+    """What it shows, in words, and the drawing."""
+
+    what: str
+    figure: Figure
+
+
+def pictures(document: dict[str, Any], costs: CostTable) -> dict[str, Picture]:
+    """By the names of their files; without a whole cycle there is no acceptance to draw."""
     import pandas as pd
 
     from upheld.speculative.plots import (
@@ -48,14 +55,16 @@ def pictures(document: dict[str, Any], costs: CostTable) -> dict[str, Figure]:
         speed_up_forest,
     )
 
-    found: dict[str, Figure] = {}
+    found: dict[str, Picture] = {}
     lengths = document["acceptance"]["lengths"]
     block = max(costs.draft)
     if lengths:
-        found["Tokens emitted in a cycle"] = acceptance_histogram(lengths, block)
+        found["lengths"] = Picture("Tokens emitted in a cycle", acceptance_histogram(lengths, block))
         by_position = [float("nan") if share is None else share for share in document["acceptance"]["by_position"]]
-        found["Drafts accepted, by their place in the block"] = acceptance_by_position({OURS: by_position})
-    found["What several tokens cost at once"] = cost_curves(costs.verify, costs.draft, costs.step_s)
+        found["positions"] = Picture(
+            "Drafts accepted, by their place in the block", acceptance_by_position({OURS: by_position})
+        )
+    found["costs"] = Picture("What several tokens cost at once", cost_curves(costs.verify, costs.draft, costs.step_s))
     forest = [
         {"method": one["method"], **{key: _nan(value) for key, value in one["speed_up"].items()}}
         for one in document["methods"]
@@ -63,7 +72,8 @@ def pictures(document: dict[str, Any], costs: CostTable) -> dict[str, Figure]:
     ]
     if forest:
         table = pd.DataFrame(forest)
-        found["Speed-up over plain decoding"] = speed_up_forest(table, ours=(OURS,), bound=max(costs.bounds.values()))
+        forest_of = speed_up_forest(table, ours=(OURS,), bound=max(costs.bounds.values()))
+        found["race"] = Picture("Speed-up over plain decoding", forest_of)
     return found
 
 
