@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from threading import Barrier
 
 import pytest
 from servers import FaultServer, chat, refusal, serving
@@ -67,9 +68,11 @@ def test_several_labels_are_right_in_whatever_order(tmp_path):
 
 
 def test_eight_at_a_time_in_their_order():
+    together = Barrier(8, timeout=60)  # three rounds: nobody is answered before eight have asked
+
     def city(handler):
         number = int(re.findall(r"\d+", handler.body["messages"][-1]["content"])[-1])
-        handler.faults.over.wait(0.05)
+        together.wait()
         chat(f"<answer>{number}</answer>")(handler)
 
     with serving(city) as server:

@@ -221,10 +221,11 @@ def test_a_model_too_small_for_it_harms_nothing(tmp_path, val, sandbox, confined
     """SmolLM2-135M as both agents: whatever it writes, the loop ends with a context that answers, no worse than the one it began with."""
     from upheld.llm import Sampling
 
-    monkeypatch.setattr("upheld.context.llm_agents.prompts.EXAMPLES", {})
+    monkeypatch.setattr("upheld.context.llm_agents.prompts.EXAMPLES", {})  # short prompts: it reads 200 tokens a second
+    monkeypatch.setattr("upheld.context.llm_agents.meta_agent.CURATION", "# S\n\n## Skill Overview\n\nWrite notes.\n")
     monkeypatch.setattr("upheld.context.llm_agents.meta_agent.ATTEMPTS", 1)
     monkeypatch.setattr("upheld.context.step.REPAIRS", 0)  # each reads a prompt as long as the first
-    model, short = loaded(), Sampling(temperature=0.0, max_tokens=40)
+    model, short = loaded(), Sampling(temperature=0.0, max_tokens=20)
     options = {"sandbox": sandbox, "embed": hashed, "max_turns": 1, "sampling": short}
     run = Loop(
         TASK, val, embedding_reader(TASK, hashed), LLMMetaAgent(model, tmp_path, **options),
