@@ -34,6 +34,13 @@ def test_verdicts_where_it_was_measured(measured):
     assert other_scale.count("inconclusive") == len(CLAIMS)
 
 
+def test_what_is_only_reported_has_no_rule(inside):
+    printed = " ".join(inside("show", "bandits").stdout.split())
+    assert "no rule" in printed
+    assert "upheld if no rule" not in printed
+    assert "upheld if" in printed
+
+
 def test_json(measured):
     document = json.loads(measured("show", "mom", "--json").stdout)
     assert (document["schema"], document["name"], document["scale"]) == ("upheld.method/1", "mom", "quick")

@@ -16,6 +16,11 @@ def test_as_described_is_the_plain_reading_of_the_abstract():
     assert {name: value for name, value in balancer.get_params().items() if name in described} == described
 
 
+def test_a_coreset_holds_a_whole_number_of_rows():
+    with pytest.raises(TypeError, match=r"coreset_size must be a whole number, got 64\.5"):
+        StreamingBalancer(coreset_size=64.5).partial_fit(np.zeros((2, 1)), [0.0, 1.0], treatment=[0, 1])
+
+
 def test_plain_averaging_of_outcomes_would_be_biased_and_residual_pooling_is_not():
     """The naive contrast is off by 1.2; what is left is a few hundredths, with all rows' noise (specified: 0.042 over seeds)."""
     errors = []

@@ -165,6 +165,17 @@ def test_texts_have_the_targets_law(verify, warp):
     assert chi_square(texts(target, drafter, verify, 100_000, seeded(5)), enumerated(target)) > 0.001
 
 
+def test_the_token_after_a_block_that_stands_has_the_law_of_its_own_row():
+    """Texts above end where a whole block does, so they do not see it."""
+    target = torch.tensor([[0.1, 0.2, 0.7, 0.0], [0.4, 0.1, 0.0, 0.5]], dtype=torch.float64).expand(100_000, -1, -1)
+    law = target[:, :1]
+    tokens = torch.multinomial(law[:, 0], 1, generator=seeded(1))
+    accepted, after = rejection(Draft(tokens, law), target, seeded(2))
+    assert bool((accepted == 1).all())
+    share = torch.bincount(after, minlength=4) / len(after)
+    torch.testing.assert_close(share.double(), target[0, 1], atol=0.01, rtol=0)
+
+
 def without_residual(draft, target, generator=None):
     """Wrong on purpose: at a rejection it draws from the target's whole law."""
     accepted, _ = rejection(draft, target, generator)

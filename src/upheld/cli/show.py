@@ -95,6 +95,8 @@ def _print(method: Method, claims: Any, verdicts: dict[str, Verdict], scale: str
 def _sentence(claim: Claim) -> str:
     from rich.markup import escape
 
+    from upheld.claims import Reported
+
     ours, words = " (our own check)" if claim.ours else "", claim.rule.words()
-    when = words if words.startswith("no rule") else f"upheld if {words}"
+    when = words if isinstance(claim.rule, Reported) else f"upheld if {words}"
     return f"{escape(claim.statement)}{ours}\n[dim]{escape(when)}[/]"

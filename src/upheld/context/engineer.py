@@ -76,9 +76,8 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     base_: BaseAgent
     online_: OnlineLoop
     batches_: int
-    _texts: list[
-        str
-    ]  # that words are weighed by: training questions, of a stream those of its first batch, without their labels
+    # What words are weighed by: training questions, of a stream those of its first batch, without their labels.
+    _texts: list[str]
 
     def __init__(
         self, task: Task | None = None, consumer: str | Consumer | Workflow = "embedding", meta: str | MetaAgent = "program",

@@ -482,29 +482,35 @@ def bound_bars(frame: pd.DataFrame) -> Figure:
     return picture
 
 
+def _dots_by_family(axes: Axes, rows: pd.DataFrame, families: list[str]) -> None:
+    """A row a family, within it a line of dots a method."""
+    places = np.arange(len(families))[::-1]
+    for k, method in enumerate(_methods(rows)):
+        for place, family in zip(places, families, strict=True):
+            of_both = rows[(rows["family"] == family) & (rows["method"] == method)]
+            _dots(axes, of_both["value"], place + 0.26 * (1 - k), method)
+    axes.set_yticks(places, families)
+    axes.tick_params(axis="y", length=0)
+
+
+def _name_dots(axes: Axes, methods: list[str]) -> None:
+    """For the legend."""
+    for method in methods:
+        colour, _, marker = style(method)
+        axes.plot([], [], marker, color=colour, label="Lagrangian, u*" if method == "lagrangian" else method)
+
+
 def closed_gap(frame: pd.DataFrame) -> Figure:
     """Share of the LP's gap that is closed, every instance a dot; 1 is the optimum, and what lies far below the LP is drawn at the edge."""
     rows = _rows(frame, "closed share of the LP's gap", method=["lagrangian", "HiGHS, root with cuts", "CP-SAT"])
     worst, edge = float(rows["value"].min()), -0.5
     rows = rows.assign(value=rows["value"].clip(lower=edge))
     families = list(dict.fromkeys(rows["family"]))
-    methods = _methods(rows)
     picture, axes = figure(4.8, 0.9 + 0.5 * len(families))
-    places = np.arange(len(families))[::-1]
-    for k, method in enumerate(methods):
-        for place, family in zip(places, families, strict=True):
-            _dots(
-                axes,
-                rows[(rows["family"] == family) & (rows["method"] == method)]["value"],
-                place + 0.26 * (1 - k),
-                method,
-            )
-        colour, _, marker = style(method)
-        axes.plot([], [], marker, color=colour, label="Lagrangian, u*" if method == "lagrangian" else method)
+    _dots_by_family(axes, rows, families)
+    _name_dots(axes, _methods(rows))
     for value in (0, 1):
         axes.axvline(value, color=QUIET, linewidth=0.8, linestyle=DOTTED, zorder=0)
-    axes.set_yticks(places, families)
-    axes.tick_params(axis="y", length=0)
     below = f"; left edge: less, down to {worst:.2g}" if worst < edge else ""
     axes.set(xlabel=f"share closed of the gap from LP (0) to optimum (1){below}")
     axes.set_xlim(max(worst, edge) - 0.05, 1.08)
@@ -518,21 +524,10 @@ def column_generation(frame: pd.DataFrame) -> Figure:
     above = above.assign(value=100 * above["value"])
     families = list(dict.fromkeys(above["family"]))
     picture, panels = figure(5.0, 0.9 + 0.5 * len(families), ncols=2, sharey=True)
-    places = np.arange(len(families))[::-1]
-    for axes, rows in zip(panels, (above, _rows(frame, "seconds")), strict=True):
-        for k, method in enumerate(_methods(rows)):
-            for place, family in zip(places, families, strict=True):
-                _dots(
-                    axes,
-                    rows[(rows["family"] == family) & (rows["method"] == method)]["value"],
-                    place + 0.26 * (1 - k),
-                    method,
-                )
-        axes.set_yticks(places, families)
-        axes.tick_params(axis="y", length=0)
-    for method in _methods(_rows(frame, "seconds")):
-        colour, _, marker = style(method)
-        panels[1].plot([], [], marker, color=colour, label="Lagrangian, u*" if method == "lagrangian" else method)
+    seconds = _rows(frame, "seconds")
+    for axes, rows in zip(panels, (above, seconds), strict=True):
+        _dots_by_family(axes, rows, families)
+    _name_dots(panels[1], _methods(seconds))
     panels[0].axvline(0, color=QUIET, linewidth=0.8, linestyle=DOTTED, zorder=0)
     panels[0].set(xlabel="bound above u*, %")
     panels[1].set(xlabel="seconds", xscale="log")

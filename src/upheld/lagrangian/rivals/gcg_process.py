@@ -24,9 +24,9 @@ def main(order: dict[str, Any]) -> None:
     model.setParam("limits/nodes", 1)
     model.setParam("limits/time", order["seconds"])
     model.setParam("pricing/masterpricer/threads", 1)
-    # Else, where all objectives are whole numbers, pricing ends as soon as the bound rounds up to the master's value.
-    model.setParam("pricing/masterpricer/abortpricingint", False)
     if order["blocks"] is not None:
+        # Else, where all objectives are whole numbers, pricing ends as soon as the bound rounds up to the master's value.
+        model.setParam("pricing/masterpricer/abortpricingint", False)
         model.setPresolve(SCIP_PARAMSETTING.OFF)  # a decomposition is stated in the rows of the model as it was read
         model.setHeuristics(SCIP_PARAMSETTING.OFF)
         model.setSeparating(SCIP_PARAMSETTING.OFF)
