@@ -66,3 +66,14 @@ def test_findings_bear_them():
         assert [one.conditions for one in found] == [("n = 30",), ("n = 60",)]
     [worst] = NeverViolated("gap, relative", "a", at_least=0.0, where=N30).judge(data).findings
     assert (worst.quantity, worst.conditions) == ("worst gap, relative", ("n = 30",))
+
+
+@pytest.mark.parametrize("kind", [Difference, Ratio])
+@pytest.mark.parametrize("of", [GeometricRatio("f", "a", "b"), Share("covered", "a"), Quantile("f", "a", q=0.5)])
+def test_contrasts_are_of_functions_of_means(kind, of):
+    """A geometric ratio is such a function in logarithms, so its contrast would be another thing than its name says."""
+    for sides in ((of, Mean("f", "b")), (Mean("f", "b"), of)):
+        with pytest.raises(
+            TypeError, match=f"a {kind.__name__} cannot be taken of .*, a {type(of).__name__}; it can of a Mean"
+        ):
+            kind(*sides)

@@ -192,10 +192,24 @@ class _Beside:
 
 @dataclass(frozen=True)
 class _Contrast(_Beside, _Smooth):
-    """Two smooth estimands, paired by unit."""
+    """Two smooth estimands, paired by unit.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no function of the units' means, or is one only in logarithms.
+    """
 
     first: Smooth
     second: Smooth
+
+    def __post_init__(self) -> None:
+        for one in (self.first, self.second):
+            if isinstance(one, GeometricRatio) or not hasattr(one, "parts"):
+                raise TypeError(
+                    f"a {type(self).__name__} cannot be taken of {one}, a {type(one).__name__}; "
+                    "it can of a Mean, a Slope, and of a Difference or a Ratio of these"
+                )
 
     def side_by_side(self, data: Measurements) -> tuple[tuple[Cell, ...], Functional, Functional]:
         """The cells of both, and each one's function of all of them."""
