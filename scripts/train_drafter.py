@@ -2,6 +2,7 @@
 
     python scripts/train_drafter.py OUT --minutes 60                          the embedded SmolLM2, built-in prompts
     python scripts/train_drafter.py OUT --model FOLDER --prompts mine.jsonl --minutes 60
+    python scripts/train_drafter.py OUT --start shipped --prompts mine.jsonl --minutes 30        go on from a trained drafter
 
 Stopped at any moment it goes on where it was when it is called again. Called again after its end it gathers more answers and trains on.
 """
@@ -20,6 +21,7 @@ from upheld.llm.loading import device_for, load_network, load_tokenizer
 from upheld.llm.model_files import local, smollm2
 from upheld.speculative.data import built_in, read_prompts, training_set
 from upheld.speculative.making import GENERATING, fast_format, make_drafter, minutes_given
+from upheld.speculative.pairs import drafter_folder
 from upheld.speculative.responses import Progress
 from upheld.speculative.training import TrainReport
 
@@ -38,6 +40,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--model", type=Path, help="folder of a causal model; by default the embedded SmolLM2")
     parser.add_argument("--prompts", type=Path, help="text lines or JSON lines; by default the built-in ones")
+    parser.add_argument("--start", type=Path, help="folder of a drafter to go on from; shipped names the package's own")
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--device")
     parser.add_argument("--temperatures", type=float, nargs="+", default=[0.0, 1.0], help="at which the target answers")
@@ -68,6 +71,7 @@ def main() -> None:
         read_prompts(given.prompts, chat=bool(tokenizer.chat_template)) if given.prompts else training_set(),
         given.out,
         minutes=minutes_given(given.minutes),
+        start=drafter_folder(given.start) if given.start else None,
         held_out=None if given.prompts else built_in("validation"),
         anchors=given.anchors,
         gamma=given.gamma,

@@ -108,6 +108,46 @@ def test_called_again_with_more_answers_it_trains_the_earlier_drafter_further(tm
         make_drafter(byteworld(), tokenizer, prompts, folder, minutes=5, **options, **SHAPE | {"block_size": 3})
 
 
+def test_a_trained_drafter_is_gone_on_from_with_other_prompts(made, tmp_path, monkeypatch):
+    begun_with = []
+    step = DrafterTrainer._step
+    monkeypatch.setattr(
+        DrafterTrainer,
+        "_step",
+        lambda self, *rest: (begun_with.append(self.module.fc.weight.detach().clone()), step(self, *rest))[1],
+    )
+    other = {"epochs": 1, "anchors": 4, "batch": 4, "max_new_tokens": 16, "temperatures": (0.0,), "short_block": 2}
+    prompts = beginnings(8, seed=9, length=20)
+
+    def further(folder, start, **shape):
+        return make_drafter(byteworld(), ByteTokenizer(), prompts, folder, minutes=5, start=start, **other, **shape)
+
+    found = further(tmp_path / "on", made.path).provenance
+    kept = DFlashDrafter.from_pretrained(made.path, dtype=torch.float32)
+    torch.testing.assert_close(begun_with[0], kept.fc.weight)
+    assert found["start_sha256"] == made.provenance["sha256"]
+    assert found["stages"][:-1] == made.provenance["stages"]
+    assert [stage["block_size"] for stage in found["stages"]] == [4, 4]
+    assert found["steps"] == made.provenance["steps"] + len(begun_with)
+    # The copy in the folder is what is gone on from, with the start named again or not.
+    for start in (made.path, None):
+        assert further(tmp_path / "on", start).provenance["sha256"] == found["sha256"]
+
+    with pytest.raises(ValueError, match="was begun from another drafter than"):
+        further(tmp_path / "on", tmp_path / "on" / "drafter")
+    with pytest.raises(ValueError, match="holds a training that was not begun from"):
+        further(made.path.parent, made.path)
+    with pytest.raises(ValueError, match="has num_layers 1, not 2; ask for the same"):
+        further(tmp_path / "deeper", made.path, num_layers=2)
+    assert not (tmp_path / "deeper").exists()
+
+
+def test_a_drafter_of_another_target_is_not_gone_on_from(made, tiny, tmp_path):
+    with pytest.raises(ValueError, match="the drafter is for a target of width 128 and 260 tokens"):
+        make_drafter(tiny, ByteTokenizer(), beginnings(2, seed=9), tmp_path, minutes=1, start=made.path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
 def test_no_time_is_refused(minutes):
     with pytest.raises(ValueError, match="minutes must be a positive number"):

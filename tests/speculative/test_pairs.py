@@ -11,7 +11,7 @@ import torch
 
 import upheld.speculative
 from upheld.speculative import DFlashDrafter
-from upheld.speculative.pairs import SHIPPED, load_drafter
+from upheld.speculative.pairs import SHIPPED, drafter_folder, load_drafter
 from upheld.speculative.taps import tap_layers
 
 FOLDER = Path(upheld.speculative.__file__).parent / "weights" / SHIPPED
@@ -36,6 +36,14 @@ def test_folders_that_hold_no_drafter_are_refused(tiny, tmp_path):
     tiny.config.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="a model of the kind 'llama', no drafter"):
         load_drafter(tmp_path, tiny)
+
+
+def test_a_drafter_is_found_by_the_name_of_its_training_too(tmp_path):
+    assert drafter_folder(Path("shipped")) == FOLDER
+    assert drafter_folder(tmp_path) == tmp_path
+    (tmp_path / "drafter").mkdir()
+    (tmp_path / "drafter" / "config.json").touch()
+    assert drafter_folder(tmp_path) == tmp_path / "drafter"
 
 
 def test_all_public_names_are_there():

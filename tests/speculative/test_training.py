@@ -177,10 +177,11 @@ def test_cached_states_are_the_online_ones_in_bfloat16(tiny, tmp_path):
         CachedFeatures(tmp_path, tiny, [0], texts)
 
 
-def test_draft_vocabulary_takes_the_frequent_then_the_lowest():
+def test_draft_vocabulary_takes_the_frequent_then_the_known_then_the_lowest():
     said = [Response(np.array([400, 300, 300, 200]), 1, 0.0, "a")]
     assert draft_vocabulary(said, 4, 512).tolist() == [0, 1, 200, 300]
     assert draft_vocabulary(said, 1, 512).tolist() == [300]
+    assert draft_vocabulary(said, 4, 512, known=[300, 7, 9]).tolist() == [7, 9, 200, 300]
     assert coverage(said, torch.tensor([300])) == pytest.approx(2 / 3)
 
 

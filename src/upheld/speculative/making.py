@@ -21,8 +21,10 @@ import transformers
 from transformers import PreTrainedModel
 
 from upheld.speculative.data import Prompt
+from upheld.speculative.decoder import check_pair
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.features import Features
+from upheld.speculative.pairs import read_drafter
 from upheld.speculative.responses import Progress, Response, load_responses, regenerate
 from upheld.speculative.taps import target_digest
 from upheld.speculative.training import DrafterTrainer, Loss, TrainReport
@@ -30,6 +32,9 @@ from upheld.storage import whole_file
 
 SHORT_SHARE = 0.6
 """Share of the training that short blocks take, where they are asked for."""
+
+FIRST = "drafter-0"
+"""The drafter that a training was begun from, beside those it made of so many answers."""
 
 GENERATING = 0.5
 """Share of the time that goes into responses: a pass over them costs about as much as writing them did."""
@@ -51,6 +56,7 @@ def make_drafter(
     folder: Path,
     *,
     minutes: float,
+    start: Path | None = None,
     held_out: Sequence[Prompt] | None = None,
     epochs: int = 6,
     anchors: int = 16,
@@ -79,6 +85,8 @@ def make_drafter(
     target, tokenizer : on the device that is to do the work
     prompts : to train on; the target's own answers are the data
     minutes : of the whole
+    start : folder of a drafter of this target to go on from, in its own shape and on whole blocks alone; a copy of it is kept as
+        ``folder/drafter-0``. None begins from the target
     generating : the part of them that goes into answers at most
     temperatures : at which the target answers each prompt: those at which it will be used
     held_out : prompts to judge by; None parts a tenth of the groups off
@@ -93,8 +101,11 @@ def make_drafter(
     Raises
     ------
     ValueError
-        If the time is not enough for two groups of answers, or the folder is of another recipe.
+        If the time is not enough for two groups of answers, the folder is of another recipe or begun from another drafter, or `start`
+        belongs to another target or has another shape than is asked for.
     """
+    if start is not None:
+        _begin(folder, start, target, shape)
     options: dict[str, Any] = {
         "temperatures": temperatures, "max_new_tokens": max_new_tokens, "rows": rows, "seed": seed, "told": told
     }  # fmt: skip
@@ -109,18 +120,16 @@ def make_drafter(
     if not said.responses:
         raise ValueError(f"the target ended no answer in {minutes:g} minutes; give it more, or shorter answers")
     responses = load_responses(folder / "responses")
-    drafter = DFlashDrafter.from_target(target, seed=seed, **shape)
     base = _base(folder, len(responses))
-    if base is not None:
-        drafter = _taken_up(base, drafter)
-    drafter.to(dtype=torch.float32)  # type: ignore[call-arg]
+    drafter = DFlashDrafter.from_target(target, seed=seed, **shape) if base is None else _taken_up(base, target, shape)
+    drafter.to(device=target.device, dtype=torch.float32)  # type: ignore[call-arg]
     whole = drafter.config.block_size
     stages = [(whole, 1.0)]
     if base is None and short_block is not None and short_block < whole:
         stages = [(short_block, SHORT_SHARE), (whole, 1 - SHORT_SHARE)]
     features: Literal["cached"] | Features = "cached"
     reports: list[TrainReport] = []
-    told_of = [] if base is None else _described(base)["stages"]
+    told_of = [] if base is None else list(_described(base).get("stages", []))
     for block, part in stages:
         drafter.config.block_size = block
         trainer = DrafterTrainer(
@@ -132,8 +141,9 @@ def make_drafter(
         reports.append(trainer.fit())
         told_of.append(_stage(trainer, reports[-1]))
     return export(
-        drafter, target, responses, together(reports), folder / "drafter", command=command, seed=seed, stages=told_of
-    )
+        drafter, target, responses, together(reports), folder / "drafter", command=command, seed=seed, stages=told_of,
+        start=_hashes(folder / FIRST) if (folder / FIRST).is_dir() else None,
+    )  # fmt: skip
 
 
 def _base(folder: Path, responses: int) -> Path | None:
@@ -142,35 +152,73 @@ def _base(folder: Path, responses: int) -> Path | None:
     if made.is_dir() and (of := _described(made)["responses"]) < responses:
         kept = folder / f"drafter-{of}"
         if not kept.exists():
-            beside = folder / f".{kept.name}.new"
-            shutil.rmtree(beside, ignore_errors=True)
-            shutil.copytree(made, beside)
-            beside.rename(kept)
+            _copied(made, kept)
     numbers = [int(path.name.removeprefix("drafter-")) for path in folder.glob("drafter-*")]
     fewer = [number for number in numbers if number < responses]
     return folder / f"drafter-{max(fewer)}" if fewer else None
 
 
-def _taken_up(base: Path, asked: DFlashDrafter) -> DFlashDrafter:
+def _begin(folder: Path, start: Path, target: PreTrainedModel, shape: dict[str, Any]) -> None:
+    """Keep a copy of the drafter that all later calls go on from.
+
+    Raises
+    ------
+    ValueError
+        If the folder was begun otherwise, or the drafter cannot be gone on from.
+    """
+    first = folder / FIRST
+    if first.is_dir():
+        if _hashes(first) != _hashes(start):
+            raise ValueError(f"{folder} was begun from another drafter than {start}; take another folder")
+        return
+    if (folder / "drafter").is_dir() or any(folder.glob("training-*")):
+        raise ValueError(f"{folder} holds a training that was not begun from {start}; take another folder")
+    _taken_up(start, target, shape)
+    _copied(start, first)
+
+
+def _copied(source: Path, path: Path) -> None:
+    """A copy of a folder, whole or not at all."""
+    beside = path.with_name(f".{path.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(source, beside)
+    beside.rename(path)
+
+
+def _taken_up(base: Path, target: PreTrainedModel, shape: dict[str, Any]) -> DFlashDrafter:
     """
     Raises
     ------
     ValueError
-        If the drafter that lies there has another shape than the one asked for.
+        If the drafter that lies there is of another target, or has another shape than the one asked for.
     """
-    found = DFlashDrafter.from_pretrained(base)
-    for name in ("block_size", "num_hidden_layers", "target_layer_ids", "injection"):
-        there, wanted = getattr(found.config, name), getattr(asked.config, name)
-        if there != wanted:
+    found = read_drafter(base)
+    check_pair(target, found)
+    config = found.config
+    there = {
+        "block_size": config.block_size, "num_layers": config.num_hidden_layers, "taps": len(config.target_layer_ids or ()),
+        "injection": config.injection, "autoregressive": config.autoregressive, "mask_token_id": config.mask_token_id,
+        "draft_vocab_size": config.draft_vocab_size, "context_window": config.context_window,
+    }  # fmt: skip
+    for name, wanted in shape.items():
+        if name in there and wanted != "auto" and there[name] != wanted:
             raise ValueError(
-                f"the drafter in {base} has {name} {there}, not {wanted}; ask for the same, or take another folder"
+                f"the drafter in {base} has {name} {there[name]}, not {wanted}; ask for the same, or take another folder"
             )
     return found
 
 
 def _described(made: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((made / "provenance.json").read_text(encoding="utf-8"))
+    """A drafter's provenance; nothing is told of one from elsewhere."""
+    file = made / "provenance.json"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return found
+
+
+def _hashes(drafter: Path) -> dict[str, str]:
+    """SHA-256 of what makes a drafter: its configuration and weights."""
+    files = [drafter / "config.json", *sorted(drafter.glob("*.safetensors"))]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def _stage(trainer: DrafterTrainer, report: TrainReport) -> dict[str, Any]:
@@ -208,12 +256,19 @@ def export(
     command: str,
     seed: int,
     stages: Sequence[dict[str, Any]],
+    start: dict[str, str] | None = None,
 ) -> Made:
-    """Write a trained drafter in float16, whole or not at all, with what it was made from."""
+    """Write a trained drafter in float16, whole or not at all, with what it was made from.
+
+    Parameters
+    ----------
+    stages : of its training, those of the drafter it was begun from among them
+    start : the hashes of that drafter's files
+    """
     beside = path.with_name(f".{path.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     drafter.to(dtype=torch.float16).save_pretrained(beside)  # type: ignore[call-arg]
-    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(beside.iterdir())}
+    hashes = _hashes(beside)
     provenance = {
         "command": command,
         "seed": seed,
@@ -225,6 +280,7 @@ def export(
         "gradient_tokens": sum(stage["gradient_tokens"] for stage in stages),
         "training_cpu_seconds": sum(stage["cpu_seconds"] for stage in stages),
         "stages": list(stages),
+        **({} if start is None else {"start_sha256": start}),
         "stopped": report.stopped,
         "held_out_loss": round(report.evaluations[-1].loss, 4),
         "held_out_accepted_length": round(report.accepted_length, 4),

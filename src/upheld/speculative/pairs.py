@@ -65,12 +65,26 @@ def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
     ValueError
         If the folder holds neither, or is damaged.
     """
+    drafter = read_drafter(folder)
+    drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]
+    drafter.eval()  # type: ignore[no-untyped-call]
+    drafter.requires_grad_(False)
+    return drafter
+
+
+def read_drafter(folder: str | Path) -> DFlashDrafter:
+    """A drafter in either format, in single precision and on the processor, its weights to be trained further or not.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds neither, or is damaged.
+    """
     folder = Path(folder).expanduser()
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder} holds no config.json; give the folder of a trained drafter")
     try:
-        drafter = _drafter(folder)
-        drafter.to(device=target.device, dtype=target.dtype)  # type: ignore[call-arg]
+        return _drafter(folder)
     except ValueError:
         raise
     except Exception as error:  # damaged files fail in as many ways as there are
@@ -78,9 +92,6 @@ def load_drafter(folder: str | Path, target: PreTrainedModel) -> DFlashDrafter:
         raise ValueError(
             f"the drafter in {folder} cannot be loaded ({what}); copy it again, or train it anew"
         ) from error
-    drafter.eval()  # type: ignore[no-untyped-call]
-    drafter.requires_grad_(False)
-    return drafter
 
 
 def _drafter(folder: Path) -> DFlashDrafter:
@@ -101,3 +112,14 @@ def shipped_drafter(target: PreTrainedModel) -> DFlashDrafter:
     """The drafter that comes with the package, for SmolLM2-135M-Instruct."""
     with resources.as_file(resources.files("upheld.speculative") / "weights" / SHIPPED) as folder:
         return load_drafter(folder, target)
+
+
+def drafter_folder(named: Path) -> Path:
+    """The folder of a drafter, or of the training that made it, which holds it in a folder of its own.
+
+    ``shipped`` names the one that comes with the package.
+    """
+    if named == Path("shipped") and not named.exists():
+        return Path(str(resources.files("upheld.speculative") / "weights" / SHIPPED))
+    inside = named / "drafter"
+    return inside if (inside / "config.json").is_file() else named

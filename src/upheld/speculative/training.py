@@ -135,10 +135,11 @@ class TrainReport:
         return self.evaluations[-1].position_accuracy
 
 
-def draft_vocabulary(responses: Sequence[Response], size: int, vocabulary: int) -> Tensor:
-    """(size,) tokens to propose from: the most frequent of the responses, filled with the lowest ids.
+def draft_vocabulary(responses: Sequence[Response], size: int, vocabulary: int, known: Sequence[int] = ()) -> Tensor:
+    """(size,) tokens to propose from: the most frequent of the responses, filled with `known` ones, then with the lowest ids.
 
-    Byte-pair vocabularies number their merges by frequency, so low ids are frequent in any text.
+    Byte-pair vocabularies number their merges by frequency, so low ids are frequent in any text. Known are those of a drafter that is
+    trained further: few answers more must not take away what it can say.
 
     Examples
     --------
@@ -150,9 +151,8 @@ def draft_vocabulary(responses: Sequence[Response], size: int, vocabulary: int) 
     for response in responses:
         seen.update(response.tokens[response.prompt_tokens :].tolist())
     chosen = [token for token, _ in seen.most_common(size)]
-    there = set(chosen)
-    chosen += [token for token in range(vocabulary) if token not in there][: size - len(chosen)]
-    return torch.tensor(sorted(chosen))
+    filled = dict.fromkeys([*chosen, *known, *range(vocabulary)])
+    return torch.tensor(sorted(list(filled)[:size]))
 
 
 def coverage(responses: Sequence[Response], ids: Tensor) -> float:
@@ -415,7 +415,8 @@ class DrafterTrainer:
     def _choose_vocabulary(self) -> None:
         module = self.module
         if isinstance(module, DFlashDrafter | Head) and (size := module.config.draft_vocab_size) is not None:
-            module.use_vocabulary(draft_vocabulary(self.training, size, module.config.vocab_size))
+            known = module.draft_ids.tolist()
+            module.use_vocabulary(draft_vocabulary(self.training, size, module.config.vocab_size, known))
 
     def _read_head(self) -> None:
         weight = head_of(self.target).weight.detach()

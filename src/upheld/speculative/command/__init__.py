@@ -33,7 +33,10 @@ def run(
     ] = None,
     drafter: Annotated[
         Path | None,
-        typer.Option("--drafter", help="Folder of the target's drafter; by default the one shipped for smollm2."),
+        typer.Option(
+            "--drafter",
+            help="Folder of the target's drafter; by default the one shipped for smollm2. train: one to go on from (shipped: that one).",
+        ),
     ] = None,
     train_prompts: Annotated[
         Path | None,

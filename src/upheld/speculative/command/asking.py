@@ -17,7 +17,7 @@ from upheld.report.writing import expect_file, expect_folder
 from upheld.speculative.data import FAMILIES, Prompt, built_in, read_prompts
 from upheld.speculative.drafter import DFlashDrafter, head_of
 from upheld.speculative.making import fast_format, minutes_given
-from upheld.speculative.pairs import load_drafter, load_target, shipped_drafter
+from upheld.speculative.pairs import drafter_folder, load_drafter, load_target, shipped_drafter
 from upheld.speculative.reading import Reader
 from upheld.speculative.verification import LEAST_TEMPERATURE
 from upheld.storage import whole_file
@@ -183,9 +183,7 @@ def _drafter(asked: Asked, target: PreTrainedModel) -> DFlashDrafter:
                 "--train-prompts FILE --out FOLDER), then give --drafter FOLDER/drafter"
             )
         return shipped_drafter(target)
-    # What `train` was told to work in holds the drafter in a folder of its own.
-    inside = asked.drafter / "drafter"
-    return load_drafter(inside if (inside / "config.json").is_file() else asked.drafter, target)
+    return load_drafter(drafter_folder(asked.drafter), target)
 
 
 def read(path: Path, pair: Pair, room: int) -> list[tuple[Prompt, Tensor]]:

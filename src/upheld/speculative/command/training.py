@@ -19,6 +19,7 @@ from upheld.speculative.configuration import DFlashConfig
 from upheld.speculative.data import built_in, training_set
 from upheld.speculative.heads import EagleHead, MedusaHeads
 from upheld.speculative.making import Made, fast_format, make_drafter
+from upheld.speculative.pairs import drafter_folder
 from upheld.speculative.responses import Progress as Answered
 from upheld.speculative.responses import load_responses
 from upheld.speculative.rivals import Own, eagle_chain, medusa
@@ -74,6 +75,7 @@ def make(asked: Asked, folder: Path, progress: Progress) -> Made:
         return make_drafter(
             pair.target, pair.tokenizer, training_set() if own is None else own, folder, minutes=asked.minutes,
             held_out=built_in("validation") if own is None else None, max_new_tokens=asked.max_tokens,
+            start=None if asked.drafter is None else drafter_folder(asked.drafter),
             epochs=EPOCHS, gamma=GAMMA, short_block=SHORT_BLOCK,
             autocast=None if format_ == torch.float32 else format_, seed=asked.seed,
             command=f"upheld run speculative train --minutes {asked.minutes:g} --seed {asked.seed}",
