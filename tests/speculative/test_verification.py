@@ -36,6 +36,15 @@ def test_acceptance_of_match_is_the_chance_to_agree():
     assert accepted.double().mean().item() == pytest.approx(0.265, abs=0.004)
 
 
+@pytest.mark.parametrize("verify", [rejection, match])
+def test_no_drafts_give_one_draw_of_the_target(verify):
+    n = 100_000
+    accepted, after = verify(Draft(torch.empty(n, 0, dtype=torch.long)), P.expand(n, 1, 4), seeded())
+    assert accepted.shape == (n,)
+    assert not accepted.any()
+    torch.testing.assert_close(torch.bincount(after, minlength=4).double() / n, P, atol=0.006, rtol=0)
+
+
 def test_residual_by_hand():
     draft, target = one_draft(1)
     found = residual(target[:, 0], draft, torch.tensor([0]), torch.tensor([0]))[0]

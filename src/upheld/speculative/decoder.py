@@ -26,7 +26,7 @@ from upheld.speculative.proposals import Proposer, proposer_of
 from upheld.speculative.reading import Reader
 from upheld.speculative.stats import SpecStats, clock_of
 from upheld.speculative.taps import target_digest
-from upheld.speculative.verification import VERIFIERS, Draft, Sampling, Verify, Warper, draw, greedy
+from upheld.speculative.verification import VERIFIERS, Draft, Sampling, Verify, Warper, greedy
 
 Criterion = Callable[[Tensor, Any], Any]
 
@@ -295,8 +295,6 @@ def choose(
     if not sampling.do_sample:
         return greedy(draft.tokens, scores)
     law = sampling.law(scores)
-    if not draft.tokens.shape[1]:
-        return torch.zeros(len(law), dtype=torch.long, device=law.device), draw(law[:, 0], generator)
     accepted, after = verify(draft, law, generator)
     return accepted, after
 

@@ -106,11 +106,12 @@ class Sampling:
         """(..., V) logits -> probabilities after temperature, top-k and top-p."""
         scores = logits.to(self.dtype).flatten(0, -2)
         nothing = torch.empty(len(scores), 0, dtype=torch.long, device=scores.device)
-        for warp in self._warpers(scores.shape[-1]):
+        for warp in self.warpers(scores.shape[-1]):
             scores = warp(nothing, scores)
         return scores.softmax(-1).view(logits.shape)
 
-    def _warpers(self, vocabulary: int) -> list[Warper]:
+    def warpers(self, vocabulary: int) -> list[Warper]:
+        """Those of transformers that stand for temperature, top_k and top_p, in its order."""
         found: list[Warper] = []
         if self.temperature != 1:
             found.append(TemperatureLogitsWarper(float(self.temperature)))
@@ -145,8 +146,10 @@ def match(draft: Draft, target: Tensor, generator: torch.Generator | None = None
 
 
 def rejection(draft: Draft, target: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Equations (1) to (3)."""
+    """Equations (1) to (3); of no drafts at all, (3) alone."""
     batch, size = draft.tokens.shape
+    if not size:
+        return torch.zeros(batch, dtype=torch.long, device=target.device), draw(target[:, 0], generator)
     p = target[:, :size].gather(-1, draft.tokens[..., None])[..., 0]
     q = torch.ones_like(p) if draft.law is None else _own(draft)
     u = torch.rand(p.shape, generator=generator, device=p.device, dtype=p.dtype)
