@@ -4,11 +4,12 @@ python benchmarks/speculative.py [--part loop|costs|memory|race] [--dtypes float
                                  [--families prose structured code] [--prompts 2] [--repeats 2]
 
 `loop` sets our own loop with blocks of one token against `generate`; `costs` times reading and drafting k tokens; `memory`
-counts what is held beyond plain decoding; `race` decodes test prompts, so many of every family, and sets beside the drafter's
-pace the one that its tau and its costs predict. With `--minutes` an EAGLE-3-style head and Medusa heads are trained for the
-race, for so long each, on the target's own answers, another `--minutes` being spent on these; without it they are left out,
-since untrained heads draft nothing that stands. Processor seconds, except where it says wall; intervals (95 %, Student's t on
-logarithms) are over prompts. bfloat16 is left out by itself where the processor has no arithmetic in it.
+counts what is held beyond plain decoding; `race` decodes test prompts, so many of every family, the drafter with its whole block
+and with the one that pays best on training prompts, and sets beside its pace the one that its tau and its costs predict. With
+`--minutes` an EAGLE-3-style head and Medusa heads are trained for the race, for so long each, on the target's own answers,
+another `--minutes` being spent on these; without it they are left out, since untrained heads draft nothing that stands. Processor
+seconds, except where it says wall; intervals (95 %, Student's t on logarithms) are over prompts. bfloat16 is left out by itself
+where the processor has no arithmetic in it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from transformers import GenerationConfig, PreTrainedModel
 from measuring import Line
 from upheld.speculative.costs import draft_costs, forward_costs, speed_up
 from upheld.speculative.data import FAMILIES, Prompt, built_in, training_set
+from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.drafter import DRAFT_VOCABULARY, DFlashDrafter
 from upheld.speculative.heads import EagleHead, HeadProposer, MedusaHeads
 from upheld.speculative.making import fast_format
@@ -36,6 +38,7 @@ from upheld.speculative.responses import load_responses, regenerate
 from upheld.speculative.rivals import (
     Decoded,
     Method,
+    Own,
     dflash,
     eagle_chain,
     eagle_tree,
@@ -44,13 +47,13 @@ from upheld.speculative.rivals import (
     medusa,
     plain,
     prompt_lookup,
-    tune_lookup,
 )
 from upheld.speculative.training import DrafterTrainer
+from upheld.speculative.tuning import tune
 
 SIZES, CONTEXT, TOKENS = (1, 2, 4, 8, 16, 32), 128, 64
 OVERHEAD, DRAFT_COST = 1.05, 0.25
-EVERY = "all prompts"
+EVERY, CALIBRATED = "all prompts", "DFlash, calibrated block"
 
 Found = dict[str, list[list[Decoded]]]
 """Of one method: family -> prompt -> the same text several times."""
@@ -138,9 +141,15 @@ def memory(target: PreTrainedModel, tokenizer: Any, dtype: str) -> None:
 
 def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, Any], given: argparse.Namespace) -> None:
     """Every method on every prompt, in turns."""
-    drafts = tune_lookup(target, [prompt for _, prompt in prompts("train", tokenizer, 1)], asked(32))
     drafter = shipped_drafter(target)
-    methods: list[Method] = [plain(target), generate(target), prompt_lookup(target, drafts), dflash(target, drafter)]
+    tuned = tune(target, drafter, [prompt for _, prompt in prompts("train", tokenizer, 1)], asked(32), repeats=6)
+    methods: list[Method] = [
+        plain(target),
+        generate(target),
+        prompt_lookup(target, tuned.lookup),
+        dflash(target, drafter),
+        Own(CALIBRATED, SpeculativeDecoder(target, drafter, block_size=tuned.block)),
+    ]
     if heads:
         eagle, blocks = heads["eagle"].to(target.dtype), heads["medusa"].to(target.dtype)
         methods += [
@@ -148,7 +157,9 @@ def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, A
             *(eagle_tree(target, eagle, n) for n in (16, 60)),
             medusa(target, blocks),
         ]
-    print(Line(f"{dtype}: drafts a cycle that lookup was tuned to", str(drafts)))
+    print(Line(f"{dtype}: drafts a cycle that lookup was tuned to", str(tuned.lookup)))
+    expected = ", ".join(f"{block}: {ratio:.2f}" for block, ratio in tuned.costs.predicted.items())
+    print(Line(f"{dtype}: block taken on training prompts (what each promised)", f"{tuned.block} ({expected})"))
     families = [*given.families, EVERY]
     found: dict[str, Found] = {method.name: {family: [] for family in families} for method in methods}
     for turn, (family, prompt) in enumerate(prompts("test", tokenizer, given.prompts, given.families)):
@@ -159,7 +170,8 @@ def race(target: PreTrainedModel, tokenizer: Any, dtype: str, heads: dict[str, A
     print(Line(f"{dtype}: method, prompts, tokens a cycle", "tokens/s; times plain (by the wall)"))
     for method in methods:
         paces(dtype, method.name, found)
-    against(dtype, "lookup", found)
+    for name in ("DFlash", CALIBRATED):
+        against(dtype, name, "lookup", found)
     predicted(dtype, target, drafter, found)
 
 
@@ -179,11 +191,11 @@ def paces(dtype: str, name: str, found: dict[str, Found]) -> None:
         )
 
 
-def against(dtype: str, rival: str, found: dict[str, Found]) -> None:
+def against(dtype: str, name: str, rival: str, found: dict[str, Found]) -> None:
     """The drafter's pace over the rival's."""
-    for family, texts in found["DFlash"].items():
+    for family, texts in found[name].items():
         ratios = [pace(one) / pace(other) for one, other in zip(found[rival][family], texts, strict=True)]
-        print(Line(f"{dtype}: DFlash, times {rival}, {family}, {len(ratios)} prompts", interval(ratios)))
+        print(Line(f"{dtype}: {name}, times {rival}, {family}, {len(ratios)} prompts", interval(ratios)))
 
 
 def predicted(dtype: str, target: PreTrainedModel, drafter: DFlashDrafter, found: dict[str, Found]) -> None:

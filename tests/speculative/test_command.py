@@ -134,8 +134,13 @@ def test_decoding_tells_and_writes_what_it_found(folder, call):
     assert list(methods) == ["plain", "generate", "lookup", "DFlash"]
     assert all(one["identical"] == one["of"] == 2 for one in methods.values())
     assert methods["plain"]["speed_up"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
-    ours = methods["DFlash"]
-    assert 1 <= ours["tau"] <= 8
+    ours, block = methods["DFlash"], document["settings"]["block_size"]
+    assert document["settings"]["block_size_by"] == "calibration"
+    assert block in (2, 3, 4, 6, 8)
+    assert document["remarks"][0].startswith(f"Blocks of {block} were taken: what they cost here")
+    assert list(document["costs"]["draft"]) == ["2", "3", "4", "6", "8"]
+    assert len(document["acceptance"]["by_position"]) == block - 1
+    assert 1 <= ours["tau"] <= block
     assert ours["draft_ms"] > 0
     assert ours["speed_up"]["low"] <= ours["speed_up"]["estimate"] <= ours["speed_up"]["high"]
     assert set(document["acceptance"]["tau_by_family"]) == {"short", "asked"}
@@ -175,6 +180,25 @@ def test_rivals_are_trained_beside_it(folder, call):
     assert (folder / "beside-drafter" / "drafter" / "config.json").is_file()
 
 
+@pytest.mark.parametrize(
+    ("options", "by", "why"),
+    [
+        (["--block-size", 3], "asked", "Blocks of 3 were taken as asked for."),
+        (["--adaptive"], "adaptive", "Blocks shorten and lengthen themselves, up to 8 tokens."),
+    ],
+)
+def test_a_block_that_was_asked_for_is_taken(folder, call, options, by, why):
+    code, out, err = call(
+        folder, "--model", "model", "--drafter", "mine", "--prompts", "asked.jsonl", "--max-tokens", 6, "--rivals", "plain",
+        "--dtype", "float32", "--json", *options,
+    )  # fmt: skip
+    assert code == 0, err
+    document = json.loads(out)
+    size = 3 if by == "asked" else 8
+    assert (document["settings"]["block_size"], document["settings"]["block_size_by"]) == (size, by)
+    assert document["remarks"][0] == why
+
+
 def test_calibrating_says_whether_it_pays(folder, call):
     code, out, err = call(
         folder, "calibrate", "--model", "model", "--drafter", "mine/drafter", "--prompts", "asked.jsonl",
@@ -207,6 +231,7 @@ def test_a_client_of_openais_streams_from_the_server(folder):
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[2]
+        assert process.stdout.readline().startswith("blocks of ")
         with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client:
             asked = {"model": "model", "prompt": "Hello", "max_tokens": 12, "temperature": 0}
             whole = client.completions.create(**asked).choices[0].text
@@ -244,6 +269,8 @@ BAD = [
     (["--prompts", "asked.jsonl", "--model", "model"], "no drafter comes with model; train one"),
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "model"], "model holds a model of the kind 'llama', no drafter"),
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--block-size", "9"], "--block-size 9 is more than 8"),
+    (["--prompts", "asked.jsonl", "--block-size", "1"], "--block-size must be auto or a whole number of at least 2, got 1"),
+    (["--prompts", "asked.jsonl", "--block-size", "all"], "--block-size must be auto or a whole number of at least 2, got all"),
     (["--prompts", "empty.jsonl", "--model", "model", "--drafter", "mine"], '"prompt" must be a text that is not empty'),
     (["--prompts", "asked.jsonl", "--model", "model", "--drafter", "mine", "--max-tokens", "600"], "shorten it, or take a smaller"),
     (["--prompts", "asked.jsonl", "--model", "other", "--drafter", "mine"], "the drafter was trained for another target"),

@@ -37,8 +37,8 @@ class CostTable:
     Parameters
     ----------
     step_s : T(1), seconds of a one-token step
-    verify : k -> c_v(k)
-    draft : B -> c_d(B)
+    verify : k -> c_v(k), of every block and of what else was timed
+    draft : B -> c_d(B), of the blocks that are considered
     acceptance : of each draft, given that those before it stood
     """
 
@@ -58,6 +58,11 @@ class CostTable:
     @property
     def best_block(self) -> int:
         return max(self.predicted, key=self.predicted.__getitem__)
+
+    @property
+    def whole_block(self) -> int:
+        """The longest that was considered: the drafter's own, unless fewer sizes were asked for."""
+        return max(self.draft)
 
     @property
     def recommended(self) -> bool:
@@ -118,7 +123,22 @@ def calibrate(
     """
     if not prompts:
         raise ValueError("calibrate needs at least one prompt to see how many drafts are accepted")
-    proposer = proposer_of(target, drafter)
+    sizes = block_sizes(proposer_of(target, drafter), sizes)
+    stats, decoder = SpecStats(), SpeculativeDecoder(target, drafter)
+    config = GenerationConfig(max_new_tokens=max_new_tokens)  # type: ignore[no-untyped-call]
+    for prompt in prompts:
+        stats = stats.add(decoder.generate(prompt, config, return_stats=True)[1])
+    return cost_table(target, drafter, stats.acceptance, sizes=sizes, context=context, repeats=repeats)
+
+
+def block_sizes(proposer: Proposer, sizes: Sequence[int] | None = None) -> list[int]:
+    """The blocks that are considered; None takes 2, 3, 4, 6, 8, 12, 16, ... up to the drafter's.
+
+    Raises
+    ------
+    ValueError
+        If one is not within 2 and the drafter's block.
+    """
     largest = proposer.block_size
     if sizes is None:
         sizes = sorted({k for k in (2, 3, 4, 6, 8, 12, 16, 24, 32) if k <= largest} | {largest})
@@ -126,16 +146,34 @@ def calibrate(
         raise ValueError(
             f"block sizes must lie in 2 to {largest}, the block the drafter was trained with, got {list(sizes)}"
         )
-    stats, decoder = SpecStats(), SpeculativeDecoder(target, drafter)
-    config = GenerationConfig(max_new_tokens=max_new_tokens)  # type: ignore[no-untyped-call]
-    for prompt in prompts:
-        stats = stats.add(decoder.generate(prompt, config, return_stats=True)[1])
-    acceptance = [share if share == share else 0.0 for share in stats.position_acceptance]
-    steps = forward_costs(target, [1, *sizes], context=context, repeats=repeats)
+    return list(sizes)
+
+
+def cost_table(
+    target: PreTrainedModel,
+    drafter: DFlashDrafter | Proposer,
+    acceptance: Sequence[float],
+    *,
+    sizes: Sequence[int] | None = None,
+    lengths: Sequence[int] = (),
+    context: int = 128,
+    repeats: int = 6,
+) -> CostTable:
+    """Measure c_v and c_d on this machine; how many drafts stand is known.
+
+    Parameters
+    ----------
+    acceptance : of each draft, given that those before it stood
+    sizes, context, repeats : as of `calibrate`
+    lengths : tokens read at once that are timed beside the blocks, for rivals that draft as many
+    """
+    proposer = proposer_of(target, drafter)
+    sizes = block_sizes(proposer, sizes)
+    steps = forward_costs(target, sorted({1, *sizes, *lengths}), context=context, repeats=repeats)
     drafts = draft_costs(target, proposer, sizes, context=context, repeats=repeats)
     step = steps.pop(1)
     return CostTable(
-        step, {k: t / step for k, t in steps.items()}, {k: t / step for k, t in drafts.items()}, acceptance
+        step, {k: t / step for k, t in steps.items()}, {k: t / step for k, t in drafts.items()}, list(acceptance)
     )
 
 

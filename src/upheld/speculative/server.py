@@ -310,8 +310,8 @@ def _usage(asked: Asked, written: int) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def listen(service: Service, host: str, port: int) -> None:
-    """Serve until stopped.
+def listen(service: Service, host: str, port: int, note: str = "") -> None:
+    """Serve until stopped; the note is told once it listens.
 
     Raises
     ------
@@ -344,4 +344,6 @@ def listen(service: Service, host: str, port: int) -> None:
     with door:
         server = Stopping(uvicorn.Config(found, log_level="warning"))
         print(f"listening at http://{host}:{door.getsockname()[1]}/v1 as {service.name}", flush=True)
+        if note:
+            print(note, flush=True)
         server.run(sockets=[door])

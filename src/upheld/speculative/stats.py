@@ -60,6 +60,11 @@ class SpecStats:
             shares.append(sum(n > k for n in reached) / len(reached) if reached else float("nan"))
         return shares
 
+    @property
+    def acceptance(self) -> list[float]:
+        """`position_acceptance` to predict by: a place that no cycle came to counts as rejected."""
+        return [share if share == share else 0.0 for share in self.position_acceptance]
+
     def add(self, other: SpecStats) -> SpecStats:
         """The two together."""
         return SpecStats(

@@ -62,8 +62,12 @@ def run(
     temperature: Annotated[float, typer.Option("--temperature", min=0, help="0: the likeliest token each time.")] = 0.0,
     top_p: Annotated[float, typer.Option("--top-p", help="With a temperature: the nucleus sampled from.")] = 1.0,
     block_size: Annotated[
-        int | None, typer.Option("--block-size", min=2, help="Tokens verified at once; at most the drafter's own.")
-    ] = None,
+        str,
+        typer.Option(
+            "--block-size",
+            help="Tokens verified at once, at most the drafter's own; auto: what pays best here, told from prompts that are not timed.",
+        ),
+    ] = "auto",
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Shorten and lengthen blocks by how many drafts stand.")
     ] = False,
@@ -88,11 +92,11 @@ def run(
     """What a language model of yours says, sooner and unchanged: a small drafter, trained on the model's own states, proposes blocks of
     tokens that the model verifies. Tells with an interval whether it pays on this machine, beside prompt lookup and others."""
     asked = {name: value for name, value in locals().items() if name != "what"}
-    from upheld.speculative.command.asking import Asked, check
+    from upheld.speculative.command.asking import Asked, block_named, check
 
     if what not in ("decode", "train", "calibrate", "serve"):
         raise ValueError(f"{what!r} is none of decode, train, calibrate and serve; to decode, give --prompts FILE")
-    request = Asked(**asked)
+    request = Asked(**asked | {"block_size": block_named(block_size)})
     check(what, request)
     from upheld.llm.loading import quietly
 

@@ -71,6 +71,25 @@ class Asked:
         return {name: value.name if isinstance(value, Path) else value for name, value in vars(self).items()}
 
 
+def block_named(named: str) -> int | None:
+    """Tokens of a block; None where they are to be found.
+
+    Raises
+    ------
+    ValueError
+        If it is neither "auto" nor a number of at least 2.
+    """
+    if named == "auto":
+        return None
+    try:
+        size = int(named)
+    except ValueError:
+        size = 0
+    if size < 2:
+        raise ValueError(f"--block-size must be auto or a whole number of at least 2, got {named}")
+    return size
+
+
 def check(what: str, asked: Asked) -> None:
     """Refuse what no model need be loaded for.
 
@@ -205,6 +224,16 @@ def read(path: Path, pair: Pair, room: int) -> list[tuple[Prompt, Tensor]]:
             )
         found.append((prompt, ids))
     return found
+
+
+def tuning_prompts(asked: Asked, pair: Pair, room: int) -> list[Tensor]:
+    """Prompts that nothing is timed on: of the training file where there is one, else built-in ones; with room for such an answer."""
+    if asked.train_prompts is not None:
+        return [ids for _, ids in read(asked.train_prompts, pair, room)[: len(FAMILIES)]]
+    some = [next(p for p in built_in("train") if p.family == family) for family in FAMILIES]
+    if not pair.chats:
+        some = [Prompt((), prompt.text, prompt.family, prompt.group) for prompt in some]
+    return [torch.tensor([prompt.ids(pair.tokenizer)], device=pair.target.device) for prompt in some]
 
 
 def write_prompts(out: Path) -> None:

@@ -7,23 +7,22 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from upheld.report.content import drawn, json_text, plain
 from upheld.report.printing import Terminal
 from upheld.report.progress import Progress
 from upheld.report.writing import write_files
 from upheld.speculative import rivals
-from upheld.speculative.command.asking import TRAINED_RIVALS, Asked, Pair, drafter_of, load_pair, read
-from upheld.speculative.costs import CostTable, draft_costs, forward_costs
-from upheld.speculative.data import FAMILIES, Prompt, built_in
+from upheld.speculative.command.asking import TRAINED_RIVALS, Asked, Pair, drafter_of, load_pair, read, tuning_prompts
+from upheld.speculative.costs import CostTable
+from upheld.speculative.data import Prompt
 from upheld.speculative.decoder import SpeculativeDecoder
 from upheld.speculative.pairs import load_target
 from upheld.speculative.rivals import (
@@ -34,15 +33,15 @@ from upheld.speculative.rivals import (
     generate,
     interleaved,
     prompt_lookup,
-    tune_lookup,
 )
 from upheld.speculative.stats import SpecStats, clock_of
+from upheld.speculative.tuning import Tuned, tune
 from upheld.storage import whole_file
 
 SCHEMA = "upheld.speculative.run/1"
 OURS, PLAIN = "DFlash", "plain"
 WARMING, TUNING = 4, 32
-"""Tokens of the first call, which does not count, and of those that prompt lookup is tuned on."""
+"""Tokens of the first call, which does not count, and of the texts that the block and prompt lookup are tuned on."""
 
 RESAMPLES = 2000
 
@@ -80,7 +79,7 @@ class Answer:
 def decode(asked: Asked) -> None:
     """Load, train if that is asked for, decode, sum up, write."""
     with Progress() as progress:
-        pair, ours, others = methods(asked, progress)
+        pair, ours, others, tuned = methods(asked, progress)
         assert asked.prompts is not None
         prompts = read(asked.prompts, pair, asked.max_tokens)
         answers = []
@@ -88,9 +87,8 @@ def decode(asked: Asked) -> None:
             for answer in race(asked, pair, [*others, ours], prompts):
                 answers.append(answer)
                 part.reach(answer.number)
-        with progress.part("measuring costs"):
-            costs = costs_of(pair.target, ours.decoder, answers)
-    document = summary(asked, pair, answers, costs)
+    costs = costs_of(tuned, answers)
+    document = summary(asked, pair, answers, costs, chosen(asked, ours.decoder, tuned))
     written = write(asked, document, answers, costs)
     if asked.json:
         sys.stdout.write(json_text(document))
@@ -98,8 +96,8 @@ def decode(asked: Asked) -> None:
         show(document, written)
 
 
-def methods(asked: Asked, progress: Progress) -> tuple[Pair, Own, list[Method]]:
-    """The pair, the method, and the rivals that were named; trained first where that was asked for."""
+def methods(asked: Asked, progress: Progress) -> tuple[Pair, Own, list[Method], Tuned]:
+    """The pair, the method, and the rivals that were named; trained first where that was asked for, then tuned."""
     heads: dict[str, Own] = {}
     if asked.train_prompts is not None:
         from upheld.speculative.command.training import make, make_heads
@@ -113,9 +111,17 @@ def methods(asked: Asked, progress: Progress) -> tuple[Pair, Own, list[Method]]:
     else:
         pair = load_pair(asked)
         drafter = drafter_of(asked, pair.target)
-    decoder = SpeculativeDecoder(pair.target, drafter, block_size=asked.block_size, adaptive=asked.adaptive)
-    others: list[Method] = [heads[name] if name in heads else _rival(name, asked, pair) for name in asked.named_rivals]
-    return pair, Own(OURS, decoder), others
+    with progress.part("measuring costs, choosing the block"):
+        tuned = tune(
+            pair.target, drafter, tuning_prompts(asked, pair, TUNING), asked.generation(TUNING), seed=asked.seed
+        )
+    # Adaptive blocks find their own length, below the drafter's.
+    block = tuned.block if asked.block_size is None and not asked.adaptive else asked.block_size
+    decoder = SpeculativeDecoder(pair.target, drafter, block_size=block, adaptive=asked.adaptive)
+    others: list[Method] = [
+        heads[name] if name in heads else _rival(name, asked, pair, tuned) for name in asked.named_rivals
+    ]
+    return pair, Own(OURS, decoder), others, tuned
 
 
 def _beside(asked: Asked) -> Path:
@@ -127,7 +133,7 @@ def _with_drafter(asked: Asked, path: Path) -> Asked:
     return Asked(**(vars(asked) | {"drafter": path}))
 
 
-def _rival(name: str, asked: Asked, pair: Pair) -> Method:
+def _rival(name: str, asked: Asked, pair: Pair, tuned: Tuned) -> Method:
     if name == "plain":
         return rivals.plain(pair.target)
     if name == "generate":
@@ -142,18 +148,7 @@ def _rival(name: str, asked: Asked, pair: Pair) -> Method:
                 f"the assistant {asked.assistant} has another vocabulary than {asked.model}; take a smaller model of the same family"
             )
         return assistant(pair.target, helper)
-    prompts = tuning_prompts(asked, pair)
-    return prompt_lookup(pair.target, tune_lookup(pair.target, prompts, asked.generation(TUNING)))
-
-
-def tuning_prompts(asked: Asked, pair: Pair) -> list[Tensor]:
-    """Prompts that are not those of the race: of the training file where there is one, else built-in ones."""
-    if asked.train_prompts is not None:
-        return [ids for _, ids in read(asked.train_prompts, pair, TUNING)[: len(FAMILIES)]]
-    some = [next(p for p in built_in("train") if p.family == family) for family in FAMILIES]
-    if not pair.chats:
-        some = [Prompt((), prompt.text, prompt.family, prompt.group) for prompt in some]
-    return [torch.tensor([prompt.ids(pair.tokenizer)], device=pair.target.device) for prompt in some]
+    return prompt_lookup(pair.target, tuned.lookup)
 
 
 def race(
@@ -172,26 +167,40 @@ def race(
             yield Answer(number, prompt, name, texts, said, same)
 
 
-def costs_of(target: PreTrainedModel, decoder: SpeculativeDecoder, answers: Sequence[Answer]) -> CostTable:
-    """What blocks cost here, and how far this run's drafts went."""
+def costs_of(tuned: Tuned, answers: Sequence[Answer]) -> CostTable:
+    """What blocks cost here, and how far this run's drafts went; places that its blocks did not reach are those of the tuning."""
     stats = SpecStats()
     for answer in answers:
         for text in answer.texts:
             if answer.method == OURS and text.stats is not None:
                 stats = stats.add(text.stats)
-    drafter = decoder.proposer
-    assert drafter is not None
-    sizes = sorted({size for size in (2, 4, 6, 8, 12, 16, 24, 32) if size < decoder.block_size} | {decoder.block_size})
-    steps = forward_costs(target, [1, *sizes], context=128, repeats=3)
-    drafts = draft_costs(target, drafter, sizes, context=128, repeats=3)
-    acceptance = [share if share == share else 0.0 for share in stats.position_acceptance]
-    step = steps.pop(1)
-    return CostTable(
-        step, {k: t / step for k, t in steps.items()}, {k: t / step for k, t in drafts.items()}, acceptance
+    seen = stats.acceptance
+    return replace(tuned.costs, acceptance=seen + tuned.costs.acceptance[len(seen) :])
+
+
+def chosen(asked: Asked, decoder: SpeculativeDecoder, tuned: Tuned) -> dict[str, Any]:
+    """The block that was raced, and why that one."""
+    block, own = decoder.block_size, tuned.costs.whole_block
+    if asked.adaptive:
+        return {
+            "size": block,
+            "by": "adaptive",
+            "why": f"Blocks shorten and lengthen themselves, up to {block} tokens.",
+        }
+    if asked.block_size is not None:
+        return {"size": block, "by": "asked", "why": f"Blocks of {block} were taken as asked for."}
+    expected = tuned.costs.predicted
+    why = (
+        f"Blocks of {block} were taken: what they cost here, and how many drafts stood on prompts that are not timed, promised "
+        f"{expected[block]:.2f} times plain decoding, the most of all"
     )
+    whole = f", against {expected[own]:.2f} with the drafter's whole block of {own}" if block != own else ""
+    return {"size": block, "by": "calibration", "why": f"{why}{whole}."}
 
 
-def summary(asked: Asked, pair: Pair, answers: Sequence[Answer], costs: CostTable) -> dict[str, Any]:
+def summary(
+    asked: Asked, pair: Pair, answers: Sequence[Answer], costs: CostTable, block: dict[str, Any]
+) -> dict[str, Any]:
     """What the command prints as JSON."""
     rows = [
         row(name, answers, asked.seed, greedy=not asked.temperature)
@@ -203,7 +212,10 @@ def summary(asked: Asked, pair: Pair, answers: Sequence[Answer], costs: CostTabl
         stats = stats.add(one) if one is not None else stats
     return {
         "schema": SCHEMA,
-        "settings": asked.settings() | {"dtype": str(pair.target.dtype).removeprefix("torch."), "device": str(pair.target.device)},
+        "settings": asked.settings() | {
+            "dtype": str(pair.target.dtype).removeprefix("torch."), "device": str(pair.target.device),
+            "block_size": block["size"], "block_size_by": block["by"],
+        },
         "prompts": len({one.number for one in answers}),
         "methods": rows,
         "acceptance": {
@@ -215,7 +227,7 @@ def summary(asked: Asked, pair: Pair, answers: Sequence[Answer], costs: CostTabl
             "step_s": costs.step_s, "verify": costs.verify, "draft": costs.draft, "predicted": costs.predicted,
             "bounds": costs.bounds, "best_block": costs.best_block, "recommended": costs.recommended, "advice": costs.advice,
         },
-        "remarks": remarks(asked, rows, pair),
+        "remarks": [block["why"], *remarks(asked, rows, pair)],
     }  # fmt: skip
 
 

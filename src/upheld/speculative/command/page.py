@@ -57,7 +57,7 @@ def pictures(document: dict[str, Any], costs: CostTable) -> dict[str, Picture]:
 
     found: dict[str, Picture] = {}
     lengths = document["acceptance"]["lengths"]
-    block = max(costs.draft)
+    block = document["settings"]["block_size"]
     if lengths:
         found["lengths"] = Picture("Tokens emitted in a cycle", acceptance_histogram(lengths, block))
         by_position = [float("nan") if share is None else share for share in document["acceptance"]["by_position"]]
