@@ -10,6 +10,7 @@ import pytest
 
 from upheld.speculative.byteworld import KINDS
 from upheld.speculative.claims import CLAIMS
+from upheld.speculative.claims.race import CALIBRATED
 from upheld.speculative.claims.real import RACED
 from upheld.speculative.claims.trained import CHANGES
 from upheld.speculative.data import FAMILIES
@@ -115,13 +116,14 @@ def race_rows():
         for seed in range(2):
             for temperature in (0.0, 1.0):
                 where = {"family": family, "temperature": temperature}
-                pace = {"plain": 0.07, "DFlash": RNG.uniform(0.035, 0.06)}
+                pace = {"plain": 0.07, "DFlash": RNG.uniform(0.035, 0.06), CALIBRATED: RNG.uniform(0.03, 0.06)}
                 if temperature == 0:
                     pace |= {"generate": 0.069, "lookup": RNG.uniform(0.05, 0.08)}
                 values = [(name, "seconds a token", value) for name, value in pace.items()]
                 if temperature == 0:
                     values += [
                         ("DFlash", "speed-up if every draft were right", 4.3), ("DFlash", "tau", RNG.uniform(1.5, 3)),
+                        (CALIBRATED, "tau", RNG.uniform(1.5, 2)), (CALIBRATED, "block", 4.0),
                         ("target", "nats a token", 0.4), ("drafter alone", "nats a token", RNG.uniform(3, 5)),
                     ]  # fmt: skip
                 found += [

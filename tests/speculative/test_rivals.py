@@ -22,7 +22,6 @@ from upheld.speculative.rivals import (
     medusa,
     plain,
     prompt_lookup,
-    tune_lookup,
 )
 from upheld.speculative.verification import Sampling
 
@@ -94,13 +93,6 @@ def test_methods_take_turns_at_beginning():
 
     interleaved([Note("a"), Note("b"), Note("c")], IDS, GREEDY, repeats=2, turn=2)
     assert order == ["c", "a", "b", "a", "b", "c"]
-
-
-def test_lookup_is_tuned_over_its_numbers(tiny):
-    assert tune_lookup(tiny, [IDS], GREEDY, (3,)) == 3
-    assert tune_lookup(tiny, [IDS], GREEDY) in (3, 5, 10)
-    with pytest.raises(ValueError, match="too few to tune on"):
-        tune_lookup(tiny, [], GREEDY)
 
 
 @pytest.mark.parametrize("kind", [EagleHead, MedusaHeads])

@@ -194,27 +194,6 @@ def dflash(target: PreTrainedModel, drafter: DFlashDrafter) -> Own:
     return Own("DFlash", SpeculativeDecoder(target, drafter))
 
 
-def tune_lookup(
-    target: PreTrainedModel, prompts: Sequence[Tensor], config: GenerationConfig, ks: Sequence[int] = LOOKUP_TOKENS
-) -> int:
-    """The number of drafts with which prompt lookup is fastest on prompts that are not those of the race.
-
-    Raises
-    ------
-    ValueError
-        If there is no prompt, or no number to choose from.
-    """
-    if not prompts or not ks:
-        raise ValueError(
-            f"{len(prompts)} prompts and {len(ks)} numbers of drafts are too few to tune on; give one of each"
-        )
-    seconds = dict.fromkeys(ks, 0.0)
-    for prompt in prompts:
-        for k in ks:
-            seconds[k] += prompt_lookup(target, k).decode(prompt, config).decode_s
-    return min(seconds, key=seconds.__getitem__)
-
-
 def interleaved(
     methods: Sequence[Method],
     prompt: Tensor,

@@ -16,7 +16,7 @@ from upheld.claims import Preparation
 from upheld.speculative.data import FAMILIES, Prompt, built_in
 from upheld.speculative.drafter import DFlashDrafter
 from upheld.speculative.pairs import load_target, shipped_drafter
-from upheld.speculative.rivals import tune_lookup
+from upheld.speculative.tuning import tune
 from upheld.storage import whole_file
 
 
@@ -64,21 +64,23 @@ def race_dtype() -> str:
     return "bfloat16" if has_matrix_units() else "float32"
 
 
-def tune(folder: Path, prompts: int, tokens: int) -> None:
-    """Prompt lookup's number of drafts, by the clock, on training prompts of every family."""
+def tune_on_training(folder: Path, prompts: int, tokens: int) -> None:
+    """Prompt lookup's number of drafts, and the block that pays best here, on greedy texts of training prompts of every family."""
     target, tokenizer = smollm2(race_dtype())
     asked = [
         torch.tensor([prompt.ids(tokenizer)]) for family in FAMILIES for prompt in questions("train", family)[:prompts]
     ]
     config = GenerationConfig(max_new_tokens=tokens, do_sample=False, pad_token_id=0)  # type: ignore[no-untyped-call]
-    with whole_file(folder / "lookup.json") as file:
-        json.dump({"drafts": tune_lookup(target, asked, config)}, file)
+    found = tune(target, drafter_for(target), asked, config)
+    with whole_file(folder / "tuned.json") as file:
+        json.dump({"drafts": found.lookup, "block": found.block, "predicted": found.costs.predicted}, file)
 
 
-LOOKUP = Preparation("speculative.lookup", tune, timeout_s=1800)
+TUNING = Preparation("speculative.tuning", tune_on_training, timeout_s=1800)
 
 
-def tuned_lookup(prompts: int, tokens: int) -> int:
-    """The number of drafts it was tuned to."""
-    path = LOOKUP(prompts=prompts, tokens=tokens).folder() / "lookup.json"
-    return int(json.loads(path.read_text(encoding="utf-8"))["drafts"])
+def tuned(prompts: int, tokens: int) -> tuple[int, int]:
+    """The number of drafts that lookup was tuned to, and the block that the drafter was."""
+    path = TUNING(prompts=prompts, tokens=tokens).folder() / "tuned.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return int(found["drafts"]), int(found["block"])

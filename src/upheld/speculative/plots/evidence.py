@@ -15,7 +15,7 @@ from upheld.speculative.plots.decoding import COLOURS, MARKS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OURS = ("DFlash", "DFlash in bfloat16", "as it is")
+OURS = ("DFlash", "DFlash, calibrated block", "DFlash in bfloat16", "as it is")
 PUBLISHED = 6.09
 """The largest speed-up that the authors report, Qwen3-4B on MATH-500."""
 
@@ -310,10 +310,12 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "speculative.lossless-6x": speed_ups,
     "speculative.lossless-6x-somewhere": speed_ups,
     "speculative.pays": speed_ups,
+    "speculative.pays-calibrated": speed_ups,
     "speculative.pays-in-bfloat16": partial(
         by_method, metric="seconds a token", label="seconds a token of decoding"
     ),
     "speculative.beats-lookup": speed_ups,
+    "speculative.beats-lookup-calibrated": speed_ups,
     "speculative.race": speed_ups,
     "speculative.sampling-speed": by_temperature,
     "speculative.sampling-speed-kept": by_temperature,
