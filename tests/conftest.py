@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Command:
     """The command in a folder where the worked example was measured, with what that printed; not to be written to."""
     command = Command(tmp_path_factory.mktemp("measured"), site)
-    done = command("check", "mom", "--save", "verdicts.json", "--jobs", "1")
+    done = command.cold("check", "mom", "--save", "verdicts.json", "--jobs", "1")
     assert done.returncode == 0, done.stderr
     (command.folder / "printed").write_text(done.stdout)
     (command.folder / "progress").write_text(done.stderr)

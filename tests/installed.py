@@ -8,9 +8,11 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from upheld.catalog import METHODS
+from warm import Warm
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "mom"
 LISTED = ", ".join([*(method.name for method in METHODS), "brittle", "mom"])  # as a refusal lists what there is
@@ -101,11 +103,20 @@ class Command:
     site: Path
     environment: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, *arguments: object, **further: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: object, fed: str | None = None, **further: str) -> subprocess.CompletedProcess[str]:
+        """Runs it to its end, with a text on its standard input: forked where no test could tell it from one started anew."""
+        variables = self.variables(**further)
+        if not warm().can(variables):
+            return self.cold(*arguments, fed=fed, **further)
+        return warm().run("upheld.cli", [str(argument) for argument in arguments], self.folder, variables, fed=fed)
+
+    def cold(self, *arguments: object, fed: str | None = None, **further: str) -> subprocess.CompletedProcess[str]:
+        """The same in an interpreter of its own, for what is a matter of starting and importing."""
         return subprocess.run(
             self.line(*arguments),
             cwd=self.folder,
             env=self.variables(**further),
+            input=fed,
             capture_output=True,
             text=True,
             timeout=200,
@@ -126,6 +137,12 @@ class Command:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("UPHELD", "FORCE_COLOR"))}
         own = {"PYTHONPATH": str(self.site), "UPHELD_CACHE": str(self.folder / "cache"), "COLUMNS": "100"}
         return kept | SINGLE_THREADED | own | self.environment | further
+
+
+@cache
+def warm() -> Warm:
+    """The process that this process of tests forks its commands from."""
+    return Warm(Command(Path(), Path()).variables())
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:

@@ -253,15 +253,7 @@ def test_ctrl_c_leaves_nothing(choices):
 
 
 def serve(upheld, events: str, *options: str) -> list[dict]:
-    done = subprocess.run(
-        upheld.line(*RUN, "--serve", "--threshold", "0.5", *options),
-        cwd=upheld.folder,
-        env=upheld.variables(),
-        input=events,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = upheld(*RUN, "--serve", "--threshold", "0.5", *options, fed=events)
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -51,7 +51,7 @@ def test_odd_files(inside, tmp_path, content, message):
 
 
 def test_listing_the_methods_loads_none_of_them(upheld):
-    done = upheld("run", "--help", PYTHONPROFILEIMPORTTIME="1")
+    done = upheld.cold("run", "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "upheld.cli.run" in imported
