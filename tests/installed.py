@@ -129,6 +129,12 @@ class Command:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
 
+    def share(self, name: str, folder: Path) -> None:
+        """Have what the cache holds under `name` in a folder that others use, too."""
+        folder.mkdir(exist_ok=True)
+        (self.folder / "cache").mkdir(exist_ok=True)
+        (self.folder / "cache" / name).symlink_to(folder)
+
     @staticmethod
     def line(*arguments: object) -> list[str]:
         return [sys.executable, "-m", "upheld.cli", *map(str, arguments)]

@@ -43,6 +43,20 @@ DATA = {  # the embedded data under the name that the README gives them
 }
 
 
+@pytest.fixture
+def ready(request, upheld):
+    """The command, with the models that a text needs: made once, and not for every block and line again."""
+
+    def prepare(text: str) -> Command:
+        for word, fixture in (("speculative", "with_smollm2"), ("flows|models/", "with_digits")):
+            if re.search(rf"\b(?:{word})", text):
+                request.getfixturevalue(fixture)
+        write_data(upheld, text)
+        return upheld
+
+    return prepare
+
+
 MOST = 6_000  # lines of a table, so that a test takes seconds
 MOST_OF = {"responses.jsonl": 8, "days": 2, "prompts.jsonl": 2, "train.jsonl": 200}  # lines, and past days
 
@@ -73,9 +87,9 @@ def named(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=named)
-def test_python(upheld, block):
+def test_python(ready, block):
     """It runs as it stands, and where a comment says what is printed, prints that."""
-    write_data(upheld, block)
+    upheld = ready(block)
     done = subprocess.run(
         [sys.executable, "-W", "error::FutureWarning", "-c", block],
         cwd=upheld.folder, env=upheld.variables(), capture_output=True, text=True, timeout=200,
@@ -92,8 +106,8 @@ def test_what_is_not_run_is_still_in_the_readme():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in dict.fromkeys(CONSOLE) if line not in NOT_RUN], ids=str)
-def test_console(upheld, line):
-    write_data(upheld, line)
+def test_console(ready, line):
+    upheld = ready(line)
     before = {path.name for path in upheld.folder.iterdir()}
     done = upheld(*shlex.split(line)[1:])
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,6 @@ import pytest
 
 import upheld
 from installed import Command
-from upheld.storage import cache_folder
 
 SOURCE = Path(upheld.__file__).parent
 SCHEMAS = {
@@ -155,13 +154,11 @@ def test_flows(upheld: Command):
 
 
 @pytest.mark.slow
-def test_speculative(upheld: Command):
+def test_speculative(with_smollm2: Command):
     from importlib import resources
 
-    file = data(upheld, "speculative", "prompts.txt", 1)
-    few = ("--prompts", file, "--max-tokens", 4)
-    kept = str(cache_folder())  # the model is turned into the form of transformers once, not once a test
-    done = upheld("run", "speculative", *few, "--rivals", "plain", "--json", UPHELD_CACHE=kept)
+    file = data(with_smollm2, "speculative", "prompts.txt", 1)
+    done = with_smollm2("run", "speculative", "--prompts", file, "--max-tokens", 4, "--rivals", "plain", "--json")
     printed(done, "upheld.speculative.run/1")
     [shipped] = (resources.files("upheld.speculative") / "weights").glob("*/provenance.json")
     valid(

