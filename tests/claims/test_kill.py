@@ -45,6 +45,7 @@ def killed(going, after_trials: int, after_s: float, ledger: Path) -> set[int]:
         assert time.monotonic() < end
         if going.poll() is not None:
             break
+        time.sleep(0.005)
     time.sleep(after_s)
     workers = set(descendants(going.pid))
     going.kill()  # does nothing to a command that has ended meanwhile, and its process id is still ours: not yet waited for
