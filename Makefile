@@ -12,9 +12,9 @@ check: setup
 	$(BIN)/upheld check --scale quick
 	$(BIN)/upheld report --scale quick --out report
 
-# Two processes, a file of tests in one of them; each computes on one core.
+# Two processes, a file of tests in one of them, in the order of tests/conftest.py; each computes on one core.
 test: setup
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 verdicts: setup
 	$(BIN)/upheld check --scale quick --save verdicts/quick.json

@@ -44,6 +44,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Files that take half a minute of a core or more. They begin first, so that none is left to one process at the end.
+LONGEST = (
+    "test_readme.py", "cli/test_json.py", "claims/test_kill.py", "test_docs.py", "speculative/test_decoder.py",
+    "hubs/test_command.py", "claims/test_runner.py", "context/llm_agents/test_command_with_a_model.py",
+    "bandits/test_simulate.py", "cli/test_mcp.py", "lagrangian/command/test_command.py", "llm/test_choose.py",
+    "test_example.py", "cli/test_damaged_files.py", "compute/test_ray.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    rank = {here / name: place for place, name in enumerate(LONGEST)}
+    assert all(path.exists() for path in rank), "a file in LONGEST is not there"
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of this run of the tests, the same for all its processes, for what takes half a minute to make."""
