@@ -184,7 +184,7 @@ def bad(tmp_path_factory, site):
         (["empty.csv"], "empty.csv is empty; it needs a header line and rows"),
         (["header.csv"], "header.csv has no rows"),
         (["near.csv"], "near.csv has no column 'reward' (did you mean 'rewrd'?); it has arm, rewrd"),
-        (["near.csv", "--arm", "choice"], "near.csv has no column 'choice'; it has arm, rewrd"),
+        (["near.csv", "--arm", "choice"], "near.csv has no column 'choice'; it has arm, rewrd; name yours with --arm, "),
         (["nan.csv"], "row 3 of nan.csv has reward nan, which is not a finite number; correct it or drop the row"),
         (["words.csv"], "row 2 of words.csv has reward 'good', which is not a finite number; correct it or drop the row"),
         (["noarm.csv"], "row 2 of noarm.csv has no arm in column 'arm'; fill it or drop the row"),

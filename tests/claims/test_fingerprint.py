@@ -161,6 +161,18 @@ def test_changed_by(toy, file, old, new):
     assert now() != before
 
 
+def test_a_file_is_parsed_once_and_again_when_it_changed(toy, monkeypatch):
+    now()
+    parsed = []
+    monkeypatch.setattr(
+        sources.ast, "parse", lambda source, name, plain=sources.ast.parse: parsed.append(name) or plain(source, name)
+    )
+    now()
+    edit(toy / "site/toyfp/estimator.py", "BLOCKS = 8", "BLOCKS = 9")
+    now()
+    assert parsed == [str(toy / "site/toyfp/estimator.py")]
+
+
 def test_changed_by_a_new_a_renamed_and_a_removed_file(toy):
     seen = {now()}
     (toy / "site/toyfp/new.py").write_text("")

@@ -474,7 +474,7 @@ def test_within_a_seed_the_longest_come_first_as_soon_as_that_is_known(tmp_path)
     class Inline:
         """One job at a time, drawn when the last one has ended; "long" takes 9 seconds, "short" 1."""
 
-        def run(self, jobs):
+        def run(self, jobs, workers=None):
             for job in jobs:
                 size = job.args[1].condition["size"]
                 drawn.append((job.args[1].seed, size))

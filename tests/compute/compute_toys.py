@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +21,11 @@ def square(x: int) -> int:
 
 def pid() -> int:
     return os.getpid()
+
+
+def own_limits() -> tuple[int, int]:
+    """Process id and the most private memory, bytes."""
+    return os.getpid(), resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
 def raises(message: str) -> NoReturn:

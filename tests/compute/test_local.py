@@ -81,6 +81,14 @@ def test_workers_are_kept_from_job_to_job() -> None:
     assert len({outcome.value for outcome in outcomes}) <= 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is enforced on Linux alone")
+def test_a_call_with_fewer_workers_leaves_their_limits_as_they_are() -> None:
+    pool = LocalPool(2, memory_limit=2**30)
+    outcomes = list(pool.run((Job(n, toys.own_limits, (), LONG) for n in range(4)), workers=1))
+    assert len({outcome.value[0] for outcome in outcomes}) == 1
+    assert {outcome.value[1] for outcome in outcomes} == {2**30}
+
+
 KINDS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "good": (toys.square, (3,), "done"),
     "raises": (toys.raises, ("no",), "failed"),
@@ -444,6 +452,8 @@ def test_function_of_the_script_itself_is_refused_with_the_remedy(tmp_path: Path
 def test_workers_must_be_positive(workers: int) -> None:
     with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"):
         LocalPool(workers)
+    with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"):
+        LocalPool(1).run([], workers)
 
 
 def test_memory_limit_is_in_bytes() -> None:

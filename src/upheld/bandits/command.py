@@ -175,16 +175,14 @@ def _only(option: str, allowed: bool, otherwise: str) -> None:
 
 
 def _read(source: Path, arm: str, reward: str, propensity: str | None, sigma: float | None, *, simulate: bool) -> Any:
-    from upheld.bandits.data import check_unit_rewards, read_log, read_means
+    from upheld.bandits.data import MissingColumn, check_unit_rewards, read_log, read_means
 
     if simulate:
         return read_means(source, arm=arm)
     try:
         table = read_log(source, arm=arm, reward=reward, propensity=propensity)
-    except ValueError as error:
-        if "has no column" in str(error):
-            raise ValueError(f"{error}; name yours with --arm, --reward and --propensity") from error
-        raise
+    except MissingColumn as error:
+        raise ValueError(f"{error}; name yours with --arm, --reward and --propensity") from error
     if sigma is None:
         check_unit_rewards(table, str(source))
     return table

@@ -168,8 +168,10 @@ def read_log(
 
     Raises
     ------
+    MissingColumn
+        On a missing column; a ValueError.
     ValueError
-        On a missing column, a missing arm, a reward or propensity that is not a finite number, a propensity outside
+        On a missing arm, a reward or propensity that is not a finite number, a propensity outside
         (0, 1], or fewer than 2 arms; names the row (the first data row is row 1).
     """
     table = _read_table(path)
@@ -214,8 +216,10 @@ def read_means(path: str | Path, *, arm: str = "arm", mean: str = "mean") -> pd.
 
     Raises
     ------
+    MissingColumn
+        On a missing column; a ValueError.
     ValueError
-        On a missing column, a mean that is not a finite number, a repeated arm, or fewer than 2 arms.
+        On a mean that is not a finite number, a repeated arm, or fewer than 2 arms.
     """
     table = _read_table(path)
     _check_columns(table, (arm, mean), path)
@@ -249,6 +253,10 @@ def _read_table(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{path} is no text in UTF-8 (byte {broken.start}); save it as UTF-8 CSV") from None
 
 
+class MissingColumn(ValueError):
+    """A table lacks a column that was named, or is looked for under its usual name."""
+
+
 def _check_columns(table: pd.DataFrame, wanted: Sequence[str], path: str | Path) -> None:
     columns = [str(column) for column in table.columns]
     for column in wanted:
@@ -257,7 +265,7 @@ def _check_columns(table: pd.DataFrame, wanted: Sequence[str], path: str | Path)
             guess = f" (did you mean {near[0]!r}?)" if near else ""
             if len(columns) == 1 and (other := next((sign for sign in ";\t|" if sign in columns[0]), None)):
                 raise ValueError(f"{path} is separated by {other!r}; save it as CSV, with commas and decimal points")
-            raise ValueError(f"{path} has no column {column!r}{guess}; it has {', '.join(columns)}")
+            raise MissingColumn(f"{path} has no column {column!r}{guess}; it has {', '.join(columns)}")
 
 
 def _check_printable(arms: Iterable[object], path: str | Path) -> None:

@@ -13,7 +13,8 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -112,66 +113,95 @@ def _module_file(name: str) -> Path | None:
 
 def _imports(path: Path, module: str) -> Iterator[str]:
     """Modules of upheld that a file imports, in whatever scope; `module` is its name, with ``__init__`` where that is the file."""
-    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if _within(alias.name, "upheld"))
-        elif isinstance(node, ast.ImportFrom):
-            above = module.rsplit(".", node.level)[0] if node.level else ""
-            source = ".".join(filter(None, (above, node.module)))
-            if _within(source, "upheld"):
-                yield source
-                yield from (name for alias in node.names if _module_file(name := f"{source}.{alias.name}"))
+    for level, source, names in _parsed(path, path.read_bytes()).imports:
+        if source is None:
+            yield from (name for name in names if _within(name, "upheld"))
+            continue
+        above = module.rsplit(".", level)[0] if level else ""
+        full = ".".join(filter(None, (above, source)))
+        if _within(full, "upheld"):
+            yield full
+            yield from (inner for name in names if _module_file(inner := f"{full}.{name}"))
 
 
 def _content(path: Path) -> bytes:
-    if path.suffix != ".py":
-        return path.read_bytes()
-    return _text(_Essence().visit(ast.parse(path.read_bytes(), str(path)))).encode()
+    source = path.read_bytes()
+    return source if path.suffix != ".py" else _parsed(path, source).essence
 
 
-def _text(node: object) -> str:
-    """A syntax tree as text, the same under every version of Python, which `ast.dump` and `ast.unparse` are not."""
-    if isinstance(node, ast.AST):
+@dataclass(frozen=True)
+class _Parsed:
+    """What a module's source comes to: its text without what cannot change a measurement, and what it imports.
+
+    An import is (level, source, names), its source None for ``import names``.
+    """
+
+    essence: bytes
+    imports: tuple[tuple[int, str | None, tuple[str, ...]], ...]
+
+
+@cache
+def _parsed(path: Path, source: bytes) -> _Parsed:
+    """Parsed once a process, though several methods stand on the file; by its bytes, so that a file that changed is read anew."""
+    essence = _Essence()
+    text = essence.text(ast.parse(source, str(path)))
+    return _Parsed((text or "").encode(), tuple(essence.imports))
+
+
+class _Essence:
+    """A syntax tree as text, the same under every version of Python, which `ast.dump` and `ast.unparse` are not.
+
+    Leaves out what cannot change a measurement, and notes the imports on its way: one walk, since every method's every file is
+    read at each start.
+    """
+
+    def __init__(self) -> None:
+        self.imports: list[tuple[int, str | None, tuple[str, ...]]] = []
+
+    def text(self, node: object) -> str | None:
+        """None for what is left out."""
+        if isinstance(node, ast.AST):
+            return self._of_node(node)
+        if isinstance(node, list):
+            return f"[{','.join([text for one in node if (text := self.text(one)) is not None])}]"
+        return repr(node)
+
+    def _of_node(self, node: ast.AST) -> str | None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self._note(node)
+        if _is_left_out(node):
+            return None
         fields = [
-            f"{name}={_text(value)}" for name, value in ast.iter_fields(node) if value is not None and value != []
+            f"{name}={text}"
+            for name in node._fields
+            if (value := _kept(node, name)) is not None and (text := self.text(value)) not in (None, "[]")
         ]
         return f"{type(node).__name__}({','.join(fields)})"
-    if isinstance(node, list):
-        return f"[{','.join(map(_text, node))}]"
-    return repr(node)
+
+    def _note(self, node: ast.Import | ast.ImportFrom) -> None:
+        names = tuple(alias.name for alias in node.names)
+        level, source = (node.level, node.module or "") if isinstance(node, ast.ImportFrom) else (0, None)
+        self.imports.append((level, source, names))
 
 
-class _Essence(ast.NodeTransformer):
-    """Takes out of a module what cannot change a measurement."""
+def _is_left_out(node: ast.AST) -> bool:
+    """What is imported of `upheld.claims`, and the list ``CLAIMS``."""
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "").startswith("upheld.claims")
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)] == ["CLAIMS"]
+    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "CLAIMS"
 
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        return self._without_docstring(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self._without_docstring(node)
+def _kept(node: ast.AST, field: str) -> object:
+    """A field of a node without docstrings, nor the choice of an experiment's trials; None if there is none."""
+    value = getattr(node, field, None)
+    if field == "body" and isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return value if ast.get_docstring(node, clean=False) is None else node.body[1:] or [ast.Pass()]
+    if field == "keywords" and isinstance(node, ast.Call) and _is_experiment(node.func):
+        return [word for word in node.keywords if word.arg not in CHOICE_OF_TRIALS]
+    return value
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._without_docstring(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._without_docstring(node)
-
-    def _without_docstring(self, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        if ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-        return self.generic_visit(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if (node.module or "").startswith("upheld.claims") else node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        named = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        return None if named == ["CLAIMS"] else self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        return None if isinstance(node.target, ast.Name) and node.target.id == "CLAIMS" else self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name) and node.func.id == "Experiment":
-            node.keywords = [word for word in node.keywords if word.arg not in CHOICE_OF_TRIALS]
-        return self.generic_visit(node)
+def _is_experiment(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id == "Experiment"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib.metadata
 import itertools
 import platform
@@ -12,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from upheld.claims.experiment import Experiment
 from upheld.claims.fingerprint import fingerprint
@@ -81,14 +80,8 @@ def run(plan: Plan, ledger: Ledger, compute: Compute) -> Generator[Result, None,
         else:
             yield _committed(Result(trial, lack.status, reason=lack.reason), experiment, ledger)
     yield from _measure([one for one in sound if not one[0].alone], ledger, compute)
-    yield from _measure([one for one in sound if one[0].alone], ledger, _one_at_a_time(compute))
-
-
-def _one_at_a_time(compute: Compute) -> Compute:
-    """The same place with a single worker: kept from trial to trial, it imports and loads once what all of them need."""
-    single: Any = copy.copy(compute)
-    single.workers = 1
-    return cast("Compute", single)
+    # A single worker, kept from trial to trial, imports and loads once what all of them need.
+    yield from _measure([one for one in sound if one[0].alone], ledger, compute, workers=1)
 
 
 @dataclass(frozen=True)
@@ -121,11 +114,13 @@ def _prepare(recipes: Iterable[Recipe], compute: Compute) -> dict[Recipe, Lack]:
     return lacking
 
 
-def _measure(trials: Sequence[tuple[Experiment, Trial]], ledger: Ledger, compute: Compute) -> Iterator[Result]:
+def _measure(
+    trials: Sequence[tuple[Experiment, Trial]], ledger: Ledger, compute: Compute, workers: int | None = None
+) -> Iterator[Result]:
     """Seed by seed; within a seed the longest first, as far as the run has shown, so that none is left to one worker at the end."""
     took: dict[tuple[str, str], float] = {}
     pending: dict[Hashable, tuple[Experiment, Trial]] = dict(enumerate(trials))
-    with contextlib.closing(_outcomes(_jobs(trials, took) if trials else (), compute)) as outcomes:
+    with contextlib.closing(_outcomes(_jobs(trials, took) if trials else (), compute, workers)) as outcomes:
         for outcome in outcomes:
             experiment, trial = pending[outcome.key]
             took[experiment.name, canonical(trial.condition)] = outcome.seconds
@@ -146,10 +141,10 @@ def _jobs(trials: Sequence[tuple[Experiment, Trial]], took: Mapping[tuple[str, s
             )  # fmt: skip
 
 
-def _outcomes(jobs: Iterable[Job], compute: Compute) -> Generator[Outcome, None, None]:
+def _outcomes(jobs: Iterable[Job], compute: Compute, workers: int | None = None) -> Generator[Outcome, None, None]:
     """What became of the jobs. No workers, and no cluster, are started for none; none goes on when nobody listens."""
     if jobs:
-        with contextlib.closing(cast("Generator[Outcome, None, None]", compute.run(jobs))) as outcomes:
+        with contextlib.closing(cast("Generator[Outcome, None, None]", compute.run(jobs, workers))) as outcomes:
             yield from outcomes
 
 

@@ -25,6 +25,13 @@ class Crew(Protocol):
         ...
 
 
+def at_a_time(wanted: int | None, most: int) -> int:
+    """Jobs at a time in a call that wants so many (None: all it can have), in a place that has at most `most`."""
+    if wanted is not None and wanted < 1:
+        raise ValueError(f"workers must be at least 1, got {wanted}")
+    return most if wanted is None else min(wanted, most)
+
+
 def drive(jobs: Iterable[Job], workers: int, crew: Crew) -> Iterator[Outcome]:
     """Outcomes of `jobs`, at most `workers` at a time. A worker has its next job before an outcome is handed out."""
     queue = iter(jobs)

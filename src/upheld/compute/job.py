@@ -64,11 +64,21 @@ class Outcome:
 class Compute(Protocol):
     """A place where jobs run."""
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], workers: int | None = None) -> Iterator[Outcome]:
         """Run `jobs`, yield each one's outcome as it ends, in any order.
 
         A job is drawn from `jobs` only when a worker is free for it. Closing the iterator stops whatever still runs; an
         exception that `jobs` raises does so too, and propagates.
+
+        Parameters
+        ----------
+        workers : most jobs at a time in this call, if that is fewer than the place has; a worker's limits stay what they
+            are
+
+        Raises
+        ------
+        ValueError
+            If workers is not positive.
         """
         ...
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 
-from upheld.compute.crew import drive
+from upheld.compute.crew import at_a_time, drive
 from upheld.compute.job import Job, Outcome, failed
 from upheld.compute.worker import ENVIRONMENT, peak_memory
 
@@ -68,9 +68,9 @@ class LocalPool:
                 f"{workers} workers would have less than 64 MiB of this machine's memory each; take at most {most}"
             )
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], workers: int | None = None) -> Iterator[Outcome]:
         """Outcomes of `jobs`, as they end; see `Compute.run`."""
-        return drive(jobs, self.workers, LocalCrew(self.memory_limit))
+        return drive(jobs, at_a_time(workers, self.workers), LocalCrew(self.memory_limit))
 
 
 class LocalCrew:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from upheld.compute.crew import drive
+from upheld.compute.crew import at_a_time, drive
 from upheld.compute.job import Job, Outcome, failed, one_line
 from upheld.compute.local import LocalCrew, cores, fair_share
 
@@ -54,10 +54,11 @@ class RayCluster:
         self.address = address
         self.workers = workers
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], workers: int | None = None) -> Iterator[Outcome]:
         """Outcomes of `jobs`, as they end; see `Compute.run`."""
         with self._cluster() as ray:
-            yield from drive(jobs, self.workers or int(ray.cluster_resources()["CPU"]), RayCrew(ray))
+            most = self.workers or int(ray.cluster_resources()["CPU"])
+            yield from drive(jobs, at_a_time(workers, most), RayCrew(ray))
 
     @contextmanager
     def _cluster(self) -> Iterator[Any]:
