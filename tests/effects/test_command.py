@@ -529,3 +529,22 @@ def test_the_way_of_the_estimates_is_thinned(stream):
     assert at[0] == 1
     assert len(set(np.diff(at))) == 1
     assert Journey.from_state(json.loads(json.dumps(journey.state()))) == journey
+
+
+def test_a_renamed_file_is_known_by_its_first_bytes_and_a_copy_is_another(tmp_path):
+    first, renamed = tmp_path / "day.csv", tmp_path / "old-day.csv"
+    first.write_text("w,y\n1,2.5\n0,1.5\n")
+    journey = Journey()
+    record = journey.begun(Source(str(first)))
+    record.rows = 2
+    renamed.write_bytes(first.read_bytes())
+    assert journey.begun(Source(str(renamed))).rows == 0  # both are there
+    first.unlink()
+    journey.files.pop()
+    assert journey.begun(Source(str(renamed))) is record
+    assert record.name == str(renamed)
+    other = tmp_path / "next-day.csv"
+    other.write_text("w,y\n1,9.5\n0,1.5\n")
+    renamed.unlink()
+    assert journey.begun(Source(str(other))).rows == 0
+    assert len(journey.files) == 2

@@ -27,6 +27,7 @@ from upheld.lagrangian.rivals import (
     largest_multiplier,
     ortools_duals,
     paper_sga,
+    solve_lps_once,
     textbook_commitment,
     tuned_theta,
 )
@@ -229,3 +230,14 @@ def test_tuning_repairs_a_step_that_barely_moves():
 def test_no_heavy_import_at_the_door():
     code = "import sys, upheld.lagrangian.claims; print({'torch', 'ortools', 'highspy', 'numba'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_known_lps_are_not_solved_again_and_stay_the_same():
+    P, fresh = (data.gap("D", 3, 7, np.random.default_rng(0)) for _ in range(2))
+    solve_lps_once([P])
+    M = P.linear_model()
+    assert P.linear_model() is M
+    assert M.lp_relaxation() is M.lp_relaxation()
+    value, pi = fresh.linear_model().lp_relaxation()
+    assert M.lp_relaxation()[0] == value
+    assert M.lp_relaxation()[1].tolist() == pi.tolist()

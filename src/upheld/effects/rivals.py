@@ -13,7 +13,6 @@ references, the columns that ebal balances were chosen on those streams; the oth
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 from upheld.effects.blocks import LEAST_ARM_ROWS
 from upheld.effects.estimate import LEAST_ROWS, ArmMean, Recipe, Sample
@@ -98,20 +98,23 @@ def aipw(feed: Feed, settings: Settings) -> Answer:
 
 @contextmanager
 def quick_copies() -> Iterator[None]:
-    """River's running means and variances are copied by their attributes, with the same numbers as a result.
+    """River's running means and variances are copied attribute by attribute, with the same numbers as a result.
 
-    A tree copies 70,000 of them on 8,000 rows, and `copy` finds out each time how: that is half of its time.
+    A tree copies 70,000 of them on 8,000 rows, and `copy` finds out each time how; attributes that are set one by one, and not by way of
+    ``__dict__``, are also faster to read ever after. Together that is a third of its time.
     """
     from river import stats
 
+    new = object.__new__
+
     def mean(self: Any, memo: dict[int, Any]) -> Any:
-        twin = object.__new__(type(self))
-        twin.__dict__.update({**self.__dict__})
+        twin: Any = new(stats.Mean)
+        twin.n, twin._mean = self.n, self._mean
         return twin
 
     def variance(self: Any, memo: dict[int, Any]) -> Any:
-        twin = mean(self, memo)
-        twin.mean = copy.deepcopy(self.mean, memo)
+        twin: Any = new(stats.Var)
+        twin.ddof, twin.mean, twin._S = self.ddof, mean(self.mean, memo), self._S
         return twin
 
     stats.Mean.__deepcopy__, stats.Var.__deepcopy__ = mean, variance  # type: ignore[attr-defined]
@@ -150,7 +153,8 @@ def matching(feed: Feed, settings: Settings) -> Answer:
 
 def kernel_aipw(feed: Feed, settings: Settings) -> Answer:
     """Doubly robust estimation by stochastic gradients on our features, predicted before learned from."""
-    pseudo, nbytes = kernel_pseudo_outcomes(feed, settings)
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # features are finite by their making
+        pseudo, nbytes = kernel_pseudo_outcomes(feed, settings)
     kept = pseudo[settings["warmup"] :]
     return Answer(float(kept.mean()), nbytes, kept)
 
@@ -175,7 +179,7 @@ def kernel_pseudo_outcomes(feed: Feed, settings: Settings) -> tuple[FloatArray, 
         p = np.clip(propensity.predict_proba(X)[:, 1], clip, 1 - clip) if at else np.full(len(out), 0.5)
         m = [one.predict(X) if hasattr(one, "coef_") else np.zeros(len(out)) for one in outcome]
         pseudo[rows] = m[1] - m[0] + np.where(arm == 1, (out - m[1]) / p, -(out - m[0]) / (1 - p))
-        propensity.partial_fit(X, arm, classes=[0, 1])
+        propensity.partial_fit(X, arm, classes=None if at else [0, 1])
         for label, one in enumerate(outcome):
             if (arm == label).any():
                 one.partial_fit(X[arm == label], out[arm == label])

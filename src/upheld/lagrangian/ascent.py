@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ class Search:
     def __call__(self, pi: np.ndarray) -> DualEval:
         found = self._evaluate(pi)
         self.u.append(found.u)
-        self.g_norm.append(float(np.linalg.norm(found.g)))
+        self.g_norm.append(math.sqrt(found.g @ found.g))
         self.seconds.append(time.perf_counter() - self._begin)
         if self.best is None or found.u > self.best.u:
             self.best, self.best_pi = found, pi.copy()

@@ -84,8 +84,11 @@ class GAP(Instance):
                 raise Infeasible(f"the tasks prescribed to agent {full} exceed its capacity")
 
         shared(work, self.m, n_jobs)
-        u = pi.sum() - (profit * x).sum()
-        return DualEval(float(u), 1.0 - x.sum(axis=0), x.ravel())
+        add = (
+            np.add.reduce
+        )  # the same sums as by the arrays' method, whose overhead is a quarter of a small instance's call
+        u = add(pi) - add(profit * x, axis=None)
+        return DualEval(float(u), 1.0 - add(x, axis=0), x.ravel())
 
     def linear_model(self) -> CoupledMILP:
         m, n = self.m, self.n

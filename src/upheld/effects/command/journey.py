@@ -59,7 +59,8 @@ class Journey:
         return sum(one.rows for one in self.files)
 
     def begun(self, source: Source) -> FileRead:
-        """The record of a file, a new one if it was not read before.
+        """The record of a file, a new one if it was not read before. One that was renamed, so that its old name is gone, is known by its
+        first bytes; one under two names at once, by being the same.
 
         Raises
         ------
@@ -73,6 +74,10 @@ class Journey:
                         f"{source.name} is not the file of that name of which {one.rows:,} rows were read before: it begins "
                         "differently; rename it, or leave out --resume"
                     )
+                return one
+        for one in self.files:
+            if one.rows and STDIN not in (one.name, source.name) and _moved(one, source):
+                one.name = source.name
                 return one
         self.files.append(FileRead(source.name, 0, *source.head()))
         return self.files[-1]
@@ -118,6 +123,14 @@ class Journey:
             state["stride"],
             state["reports"],
         )
+
+
+def _moved(one: FileRead, source: Source) -> bool:
+    """Whether a file is one read before, which had another name."""
+    old = Path(one.name)
+    if old.exists():
+        return old.samefile(source.name)
+    return source.head(one.head_bytes) == (one.head_bytes, one.head)
 
 
 def save(path: Path, balancer: StreamingBalancer, columns: Columns | None, journey: Journey) -> None:

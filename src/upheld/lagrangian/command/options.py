@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from upheld.lagrangian.dual import METHODS
 from upheld.lagrangian.saving import ENDINGS
+from upheld.report.writing import expect_file, expect_folder
 
 LEARNERS = ("sga", "paper", "tracking", "erm", "warm-start", "contextual")
 CONTEXTUAL_ENDING = ".safetensors"
@@ -112,19 +112,8 @@ def _check_places(options: Options) -> None:
     if options.multipliers is not None and not options.multipliers.is_file():
         raise ValueError(f"there is no file {options.multipliers}; --multipliers names one that --save or --out wrote")
     if options.save is not None:
-        if options.save.is_dir():
-            raise ValueError(f"{options.save} is a folder; --save names the file to write")
-        if not options.save.parent.is_dir():
-            raise ValueError(
-                f"the folder {options.save.parent} does not exist; make it first, or name another with --save"
-            )
-        if not os.access(options.save.parent, os.W_OK):
-            raise ValueError(f"{options.save.parent} cannot be written to; name a place of yours with --save")
+        expect_file(options.save, "--save")
     if options.out is not None:
         import pyarrow  # noqa: F401 - writes bounds.parquet
 
-        place = next(folder for folder in (options.out, *options.out.absolute().parents) if folder.exists())
-        if not place.is_dir():
-            raise ValueError(f"{place} is a file, so nothing can be written to {options.out}; name a folder with --out")
-        if not os.access(place, os.W_OK):
-            raise ValueError(f"{place} cannot be written to; name a folder of yours with --out")
+        expect_folder(options.out)

@@ -26,10 +26,11 @@ from upheld.lagrangian.rivals.starts import (
     ZeroStart,
     largest_multiplier,
     paper_sga,
+    solve_lps_once,
 )
 
 __all__ = [
     "GRID", "STARTS", "Ascent", "GCGMissing", "LPDuals", "LastOptimum", "OwnLPDual", "OwnOptimum", "RandomStart", "SolverBound", "Start",
     "TunedSGA", "ZeroStart", "aim", "ascend", "best_factor", "cp_sat", "gcg_root", "highs_duals", "highs_root", "largest_multiplier",
-    "ortools_duals", "paper_sga", "textbook_commitment", "tuned_theta",
+    "ortools_duals", "paper_sga", "solve_lps_once", "textbook_commitment", "tuned_theta",
 ]  # fmt: skip

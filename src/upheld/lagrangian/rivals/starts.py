@@ -32,6 +32,18 @@ def largest_multiplier(past: Sequence[Instance]) -> float:
     return TIMES_LP * float(max(duals)) or 1.0
 
 
+def solve_lps_once(past: Sequence[Instance]) -> None:
+    """From here on the LP of each past instance is built and solved once, however many starts ask for it.
+
+    Not for new instances: what a start takes at one is timed, and its LP is part of that.
+    """
+    for P in past:
+        model = P.linear_model()
+        answer = model.lp_relaxation()
+        vars(model)["lp_relaxation"] = lambda answer=answer: answer
+        vars(P)["linear_model"] = lambda model=model: model
+
+
 class ZeroStart:
     """No prices at all."""
 
