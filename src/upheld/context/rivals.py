@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from upheld.context.consumers import Consumer
+from upheld.context.consumers import Consumer, Workflow
 from upheld.context.folder import BUDGET, Context, ContextFunction, Line
 from upheld.context.loop import confusions
 from upheld.context.metrics import label_set
@@ -47,13 +47,15 @@ class Contest:
 
 @dataclass(frozen=True)
 class Contender:
-    """A rival's context, the rollouts it took, and the knob it ended with."""
+    """A rival's context, the rollouts it took, and the knob it ended with; `consumer` answers where a rival is a program that brings its
+    own context, and is None where the contest's does."""
 
     name: str
     context: ContextFunction
     rollouts: int
     knob: str
     val: float
+    consumer: Workflow | None = None
 
 
 Candidate = tuple[str, ContextFunction]

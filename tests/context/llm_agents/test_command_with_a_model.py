@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from upheld.context import ContextFunction, Skill
 from upheld.context.command import run, running
+from upheld.context.dspy_rival import MISSING, installed
 from upheld.llm import ModelError
 from upheld.sandbox import Sandbox
 
@@ -188,6 +189,7 @@ sys.path[:0] = {paths!r}
 import typer
 from context_samples import hashed
 from upheld.context.command import run, running
+from upheld.context.dspy_rival import MISSING, installed
 running.minilm = lambda cache: hashed
 app = typer.Typer()
 app.command()(run)
@@ -296,3 +298,6 @@ def test_rivals_beside_it_are_reflected_for_by_the_same_model(files, sandbox):
     rivals = json.loads((files / "work/result.json").read_text())["rivals"]
     assert 0.2 < rivals["ACE"]["test"] < 0.8  # one label of three is known
     assert rivals["base"]["test"] == 0
+    left_out = json.loads((files / "work/result.json").read_text())["rivals_left_out"]
+    assert ("DSPy KNNFewShot" in rivals) == installed()
+    assert left_out == ({} if installed() else {"DSPy KNNFewShot": MISSING})

@@ -12,9 +12,10 @@ from context_samples import hashed
 from scripted_agent import DONE, Messages, acting, calling, is_base, is_meta, results
 from servers import Reply, chat
 
-from upheld.claims import Measurements, NotRun, Scale
+from upheld.claims import Measurements, NotRun, Outcome, Scale
 from upheld.context.claims import CLAIMS, ENDPOINT, ENDPOINT_STREAMS, ORIGINAL, endpoint, endpoint_streams
 from upheld.context.claims.originals import DATA, ORIGINALS, original
+from upheld.context.dspy_rival import installed
 
 ALL = "def get_context(question, *, root, embed):\n    return open(root + '/context/cases.md').read()\n"
 
@@ -40,6 +41,8 @@ def everyone(messages: Messages) -> Reply:
     if messages[-1]["content"].startswith("I provided an assistant"):
         found = re.findall(r"## Inputs\n(.*?)\n.*?right answer is (\w+)", messages[-1]["content"], re.DOTALL)
         return chat("```\n" + "\n".join(f"- {label}: {text}" for text, label in found) + "\n```")
+    if messages[0]["content"].startswith("Your input fields are"):
+        return shown_cases(messages)
     return consumed(messages[-1]["content"])
 
 
@@ -62,6 +65,15 @@ def learning(said: list[str]) -> Reply:
 def cases(text: str, name: str) -> list[tuple[str, str]]:
     rows = [json.loads(line) for line in text.splitlines() if line.startswith('{"question"')]
     return [(row["question"], row[name]) for row in rows]
+
+
+def shown_cases(messages: Messages) -> Reply:
+    """DSPy's chat: the label of the demonstration that is nearest, in the package's marks."""
+    turns = [one["content"] for one in messages[1:]]
+    asked = set(turns[-1].split())
+    near = max(range(0, len(turns) - 1, 2), key=lambda place: len(asked & set(turns[place].split())), default=None)
+    label = "none" if near is None else turns[near + 1].split("## ]]")[1].split("[[")[0].strip()
+    return chat(f"[[ ## label ## ]]\n{label}\n\n[[ ## completed ## ]]")
 
 
 def consumed(prompt: str) -> Reply:
@@ -94,7 +106,20 @@ def judged(experiment, frame: pd.DataFrame) -> None:
     claims = [claim for claim in CLAIMS if claim.experiment is experiment]
     assert claims
     for claim in claims:
-        assert claim.rule.judge(Measurements(frame, experiment.units)).findings, claim.id
+        judgement = claim.rule.judge(Measurements(frame, experiment.units))
+        assert judgement.findings or (claim.id == "context.endpoint-dspy" and not installed()), claim.id
+
+
+def test_a_rival_whose_package_is_missing_is_not_run_and_says_what_to_install(models, monkeypatch):
+    claim = next(one for one in CLAIMS if one.id == "context.endpoint-dspy")
+    monkeypatch.setattr(endpoint, "installed", lambda: False)
+    assert list(endpoint.raced_with_dspy(None)) == []
+    frame = pd.DataFrame([{"seed": 0, "item": "", "method": "MCE", "metric": "score", "value": 0.5}])
+    judgement = claim.rule.judge(Measurements(frame))
+    assert (judgement.outcome, judgement.note) == (
+        Outcome.NOT_RUN,
+        'DSPy KNNFewShot needs the package dspy; pip install "upheld[context-dspy]"',
+    )
 
 
 def test_offline_everyone_is_measured_with_the_models_that_are_named(models, sandbox):
@@ -106,9 +131,16 @@ def test_offline_everyone_is_measured_with_the_models_that_are_named(models, san
         assert value[name, "score"] > 0, name
     for name in ("MCE", "ACE", "GEPA"):
         assert value[name, "tokens written by agents"] > 0
-    asked = {one.body["model"]: one.body["messages"][0]["content"] for one in models.seen}
+    if installed():
+        assert value["DSPy KNNFewShot", "score"] > 0
+        assert value["DSPy KNNFewShot", "rollouts"] == 3 * 6  # one to five cases, each on the validation set
+        assert 0 < value["DSPy KNNFewShot", "tokens"] < value["many-shot", "tokens"] * 2
+    asked = {
+        model: {one.body["messages"][0]["content"] for one in models.seen if one.body["model"] == model}
+        for model in (one.body["model"] for one in models.seen)
+    }
     assert set(asked) == {"small", "large"}
-    assert "<answer>" in asked["small"]
+    assert all("<answer>" in one or one.startswith("Your input fields are") for one in asked["small"])
 
 
 def test_online_everyone_is_measured(models, sandbox):

@@ -29,17 +29,19 @@ from upheld.claims import (
     Within,
     grid,
 )
+from upheld.claims.measurements import Cell
 from upheld.claims.preparation import Recipe
 from upheld.context.claims.endpoint import AGENTS, CONSUMER, WITHOUT_A_MODEL, measure_endpoint
 from upheld.context.claims.endpoint_streams import CHEATSHEET, measure_endpoint_stream
 from upheld.context.claims.growth import CAPS, measure_growth
 from upheld.context.claims.originals import DATA, ORIGINALS
 from upheld.context.claims.race import ACE, AGENTIC, OURS, measure_race
-from upheld.context.claims.relative import BehindInFew, GainOverBest
+from upheld.context.claims.relative import BehindInFew, GainOverBest, WhereMeasured
 from upheld.context.claims.search import CONCATENATED, FIXED, RANDOM, SCHEMAS, measure_search
 from upheld.context.claims.setting import DOMAINS, LENGTHS, POOLS, RULES
 from upheld.context.claims.small_model import measure_small_model
 from upheld.context.claims.streams import PLAYBOOKS, measure_stream
+from upheld.context.dspy_rival import KNN, MISSING
 
 SMOKE, Q, S, F = Scale.SMOKE, Scale.QUICK, Scale.STANDARD, Scale.FULL
 OWN, BOUND = LENGTHS
@@ -450,6 +452,16 @@ CLAIMS = [
         Superior("score", OURS, ("knn few-shot", "many-shot")),
         ours=True,
         note=NAMED,
+    ),
+    Claim(
+        "context.endpoint-dspy",
+        "language models as agents: MCE beats DSPy's KNNFewShot, tuned",
+        None,
+        ENDPOINT,
+        WhereMeasured(Superior("score", OURS, (KNN,)), Cell("score", KNN), MISSING),
+        ours=True,
+        note=f"{NAMED} Seven numbers of cases are tried on the validation set, as many passes as MCE has. Retrieval, prompts and "
+        "demonstrations are the package's own, and its prompt lists the labels.",
     ),
     Claim(
         "context.endpoint-rollouts",
