@@ -12,8 +12,17 @@ from context_samples import hashed
 from scripted_agent import DONE, Messages, acting, calling, is_base, is_meta, results
 from servers import Reply, chat
 
-from upheld.claims import Measurements, NotRun, Outcome, Scale
-from upheld.context.claims import CLAIMS, ENDPOINT, ENDPOINT_STREAMS, ORIGINAL, endpoint, endpoint_streams
+from upheld.claims import Measurements, NotRun, Outcome, Scale, Trial
+from upheld.context.claims import (
+    CLAIMS,
+    ENDPOINT,
+    ENDPOINT_STREAMS,
+    ENDPOINT_TRANSFER,
+    ORIGINAL,
+    endpoint,
+    endpoint_streams,
+)
+from upheld.context.claims.endpoint_transfer import CONSUMERS, LEARNERS
 from upheld.context.claims.originals import DATA, ORIGINALS, original
 from upheld.context.dspy_rival import installed
 
@@ -168,6 +177,28 @@ def test_without_models_it_is_not_run_and_says_what_to_set(experiment, monkeypat
         ):
             next(iter(experiment.measure(next(experiment.trials(Scale.FULL)))))
         monkeypatch.setenv(name, "openai:m@http://127.0.0.1:9/v1")
+
+
+def test_contexts_carry_over_among_a_reader_and_three_models(models, monkeypatch):
+    names = [f"openai:{name}@{models.url}" for name in ("small", "medium", "large")]
+    condition = {"domain": "policy", "length": "own", "pool": 30, "iterations": 2}
+    trial = Trial(ENDPOINT_TRANSFER.name, condition, 0, Scale.STANDARD)
+    for few in ("", names[0], f"{names[0]} {names[0]} {names[1]}"):
+        monkeypatch.setenv(CONSUMERS, few)
+        with pytest.raises(NotRun, match="set UPHELD_CONTEXT_CONSUMERS to three different openai:MODEL@URL"):
+            measured(ENDPOINT_TRANSFER, [trial])
+    monkeypatch.setenv(CONSUMERS, " ".join(names))
+    frame = measured(ENDPOINT_TRANSFER, [trial])
+    judged(ENDPOINT_TRANSFER, frame)
+    assert {one.body["model"] for one in models.seen} == {"small", "medium", "large"}
+    gains = frame[frame["metric"].str.startswith("gain")].set_index(["method", "item"])
+    assert set(gains.index) == {(f"learned with {a}", b) for a in LEARNERS for b in LEARNERS}  # both ways, each pair
+    assert all(
+        (row["metric"] == "gain, same reader") == (at[0] == f"learned with {at[1]}") for at, row in gains.iterrows()
+    )
+    without = frame[frame["metric"] == "score without a context"].set_index("method")["value"]
+    assert (without.drop("embedding") == 0).all()  # the script knows nothing that it is not shown
+    assert (gains.xs("model 2", level="item")["value"] > 0).all()
 
 
 def test_where_programs_cannot_be_confined_it_is_not_run(models, monkeypatch):
