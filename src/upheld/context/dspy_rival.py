@@ -158,7 +158,7 @@ def compiled(name: str, shots: int, contest: Contest, student: Any, lm: Any) -> 
 def examples(samples: Sequence[Sample]) -> list[Any]:
     import dspy
 
-    return [dspy.Example(text=one.question, label=one.target).with_inputs("text") for one in samples]
+    return [dspy.Example(text=one.asked, label=one.target).with_inputs("text") for one in samples]
 
 
 def rightly(contest: Contest) -> Any:

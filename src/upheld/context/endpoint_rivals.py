@@ -60,10 +60,8 @@ class DynamicCheatsheet:
 
     def step(self, sample: Sample) -> str:
         """The answer to an item; the cheatsheet is rewritten after it."""
-        answer = self.consumer.answer([sample.question], [self.memory])[0].text
-        told = SEEN.format(
-            memory=self.memory or "(empty)", question=sample.question, answer=answer, target=sample.target
-        )
+        answer = self.consumer.answer([sample.asked], [self.memory])[0].text
+        told = SEEN.format(memory=self.memory or "(empty)", question=sample.asked, answer=answer, target=sample.target)
         written = self.model.chat(told, system=CURATOR.format(text=self.task.text, budget=self.budget)).text
         self.memory = shortened(written, self.budget)
         return answer

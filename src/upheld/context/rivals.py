@@ -133,7 +133,7 @@ def telling(own: Counter[str], others: Counter[str], n: int) -> list[str]:
 
 def unanswered(sample: Sample) -> Rollout:
     """A sample that nobody was asked."""
-    return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0)
+    return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0, context=sample.context)
 
 
 def apart(rollout: Rollout) -> list[Rollout]:

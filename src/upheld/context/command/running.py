@@ -13,7 +13,7 @@ from typing import Any
 from upheld.context.ace_rival import Reflector, reflective_ace
 from upheld.context.consumers import Workflow
 from upheld.context.dspy_rival import KNN, MISSING, dspy_optimised, installed
-from upheld.context.engineer import ContextEngineer, named
+from upheld.context.engineer import ContextEngineer, named, objects_of
 from upheld.context.explain import influences, pareto
 from upheld.context.exports import as_agent_skill
 from upheld.context.generate_lm import GenerateLM
@@ -128,7 +128,7 @@ def engineer(task: Task, asked: dict[str, Any]) -> ContextEngineer:
 
 
 def offline(task: Task, test: list[Sample], learner: ContextEngineer, asked: dict[str, Any]) -> dict[str, Any]:
-    learned = learner.fit([one.question for one in task.samples], [one.target for one in task.samples])
+    learned = learner.fit(objects_of(task.samples), [one.target for one in task.samples])
     loop, history, out = learned.loop_, learned.history_, asked["out"]
     export(loop, history, out / "context")
     for entry in history:
@@ -219,7 +219,7 @@ def stream(task: Task, learner: ContextEngineer, asked: dict[str, Any]) -> dict[
     samples, size = list(task.samples), asked["batch"]
     for start in range(0, len(samples), size):
         batch = samples[start : start + size]
-        learner.partial_fit([one.question for one in batch], [one.target for one in batch], classes=task.labels())
+        learner.partial_fit(objects_of(batch), [one.target for one in batch], classes=task.labels())
     if learner.online_.ahead:
         raise ValueError(
             f"{asked['out']} holds a longer stream that begins like {asked['train']}; give the whole of it to go on, or another --out"
