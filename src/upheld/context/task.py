@@ -135,7 +135,7 @@ class Task:
 
     @classmethod
     def read(cls, path: str | Path, **fields: Any) -> Task:
-        """A task from a file, by its ending: .jsonl, .csv, or .json with a list of objects."""
+        """A task from a file, by its ending: .jsonl or .csv."""
         path = Path(path)
         if path.suffix == ".csv":
             return cls.from_csv(path, **fields)
