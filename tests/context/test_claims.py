@@ -10,13 +10,15 @@ import pytest
 
 from upheld.claims import Measurements, Outcome, Scale, Trial
 from upheld.claims.measurements import Missing
-from upheld.context.claims import CLAIMS, ENDPOINT, ENDPOINT_STREAMS, GROWTH, ORIGINAL
+from upheld.context.claims import CLAIMS, ENDPOINT, ENDPOINT_STREAMS, ENDPOINT_TRANSFER, GROWTH, ORIGINAL
 from upheld.context.claims.race import lengths
 from upheld.context.claims.relative import BehindInFew, GainOverBest, mean_gain
 
 WITH_MODELS = (ENDPOINT, ENDPOINT_STREAMS, ORIGINAL)
+"""Language models are the agents."""
+AT_ENDPOINTS = (*WITH_MODELS, ENDPOINT_TRANSFER)
 """Run in llm_agents/test_endpoint_claims.py, at an endpoint."""
-EXPERIMENTS = {claim.experiment.name: claim.experiment for claim in CLAIMS if claim.experiment not in WITH_MODELS}
+EXPERIMENTS = {claim.experiment.name: claim.experiment for claim in CLAIMS if claim.experiment not in AT_ENDPOINTS}
 
 
 @pytest.mark.slow

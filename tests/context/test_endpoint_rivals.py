@@ -11,7 +11,7 @@ from context_samples import WORDS, drawn, hashed
 
 from upheld.context import Answered, Rollout, Sample, Task, embedding_reader
 from upheld.context.ace_rival import Reflector
-from upheld.context.endpoint_rivals import DynamicCheatsheet, dspy_optimised
+from upheld.context.endpoint_rivals import DynamicCheatsheet
 from upheld.context.folder import shortened
 from upheld.context.gepa_rival import reflective_gepa
 from upheld.context.rivals import Contest
@@ -146,23 +146,3 @@ def test_gepa_s_own_proposer_has_its_prompt_rewritten(contest):
     assert "This is wrong. The right answer is" in asked[0]
     assert found.val == 1.0
     assert found.context("pulse") == LISTED
-
-
-@pytest.mark.parametrize("name", ["KNNFewShot", "BootstrapFewShot"])
-def test_dspy_s_programs_show_cases_and_are_chosen_by_validation(contest, name):
-    dspy = pytest.importorskip("dspy")
-    from dspy.utils import DummyLM
-
-    right = {one.question: {"label": one.target} for one in (*contest.train, *contest.val)}
-    lm = DummyLM(right)
-    found = dspy_optimised(name, contest, lm)
-    assert found.val == 1.0
-    last = lm.history[-1]["messages"]
-    assert contest.val[-1].question in last[-1]["content"]
-    assert any(one.question in turn["content"] for one in contest.train for turn in last[1:-1])
-    assert dspy.settings.lm is None  # nothing is left behind
-
-
-def test_an_unknown_optimiser(contest):
-    with pytest.raises(ValueError, match="there is no optimiser 'X'; choose KNNFewShot, BootstrapFewShot, MIPROv2"):
-        dspy_optimised("X", contest, None)

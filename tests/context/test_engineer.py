@@ -48,6 +48,22 @@ def test_a_model_that_writes_its_answers(tmp_path):
         engineer.predict_proba(["x"])
 
 
+def test_a_case_s_own_context_is_read_with_its_question(tmp_path):
+    samples = drawn(40, 0)
+    X, y = [{"question": f"patient {i}", "context": one.question} for i, one in enumerate(samples)], split(samples)[1]
+    first = Context.from_prompt(
+        "\n".join(f"- {label}: {' '.join(words)}" for label, words in WORDS.items()), tmp_path, 100
+    )
+    engineer = ContextEngineer(iterations=1, embed=hashed, token_budget=100, seed_context=first.root).fit(X, y)
+    assert engineer.score(X, y) > 0.9
+    assert engineer.score([x["question"] for x in X], y) < 0.6
+    assert engineer.predict_proba(X).argmax(axis=1).tolist() == [
+        list(engineer.classes_).index(a) for a in engineer.predict(X)
+    ]
+    with pytest.raises(TypeError, match="the field 'context' of a question is text, got int"):
+        engineer.predict([{"question": "q", "context": 3}])
+
+
 def test_a_model_that_scores_labels(causal):
     engineer = ContextEngineer(
         consumer="label-lm", consumer_model=str(causal), iterations=1, train_limit=4, val_size=3, token_budget=20, embed=hashed

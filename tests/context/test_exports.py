@@ -65,3 +65,6 @@ def test_a_module_of_dspy(function):
     asked = str(model.history[-1]["messages"])
     assert function("an itch") in asked.replace("\\n", "\n")
     assert "The labels: heart, skin." in asked
+    with dspy.context(lm=DummyLM([{"label": "skin"}])) as _:
+        as_dspy(function, TASK)(question="an itch", own_context="since monday")
+        assert "since monday\n\nan itch" in dspy.settings.lm.history[-1]["messages"][-1]["content"]

@@ -13,7 +13,18 @@ from upheld.context.claims import CAPS, CLAIMS, DOMAINS
 from upheld.context.claims.race import BUDGETS
 from upheld.context.plots.of_claims import LOOKS
 
-METHODS = [*LOOKS, *CAPS, "learned with embedding", "learned with tfidf", "embedding", "SmolLM2", "first skill"]
+METHODS = [
+    *LOOKS,
+    *CAPS,
+    "learned with embedding",
+    "learned with tfidf",
+    "learned with model 1",
+    "learned with model 2",
+    "learned with model 3",
+    "embedding",
+    "SmolLM2",
+    "first skill",
+]
 METRICS = [
     "score", "tokens", "rollouts to ACE's score", "seconds to ACE's score", "reaches ACE's score", "tokens of the store", "gain",
     "gain, same reader", "gain, other reader",
@@ -59,7 +70,7 @@ DRAWN = {
     (repr(plots.PICTURES[claim.id]), claim.experiment.name, scale): (claim, scale)
     for claim in WITH_PICTURE
     for scale in (Scale.SMOKE, Scale.QUICK, Scale.FULL)
-    if scale is not Scale.FULL or claim.experiment.conditions.keys() == {Scale.FULL}
+    if scale is not Scale.FULL or Scale.QUICK not in claim.experiment.conditions
     if scale in claim.experiment.conditions
 }
 """Claims of one experiment with the same picture are drawn once."""

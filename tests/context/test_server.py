@@ -34,6 +34,9 @@ async def asked(server):
         return {
             "files": sorted(str(one.uri) for one in (await client.list_resources()).resources),
             "prompt": (await client.get_prompt("with_context", {"question": QUESTION})).messages[0].content.text,
+            "own": (await client.get_prompt("with_context", {"question": QUESTION, "own_context": "O"}))
+            .messages[0]
+            .content.text,
             "context": (await client.read_resource(f"context://for/{quote(QUESTION, safe='')}")).contents[0].text,
             "store": (await client.read_resource("context://files/lines.csv")).contents[0].text,
         }
@@ -44,6 +47,7 @@ def test_prompt_resources_and_files(function):
     assert found["context"] == function(QUESTION)
     assert found["context"].startswith("Be brief.\n- ")
     assert found["prompt"] == f"{function(QUESTION)}\n\n{QUESTION}"
+    assert found["own"] == f"{function(QUESTION)}\n\nO\n\n{QUESTION}"
     assert found["files"] == [f"context://files/{name}" for name in ("lines.csv", "parameters.yaml", "prompt.md")]
     assert found["store"] == (function.context.root / "context/lines.csv").read_text()
 

@@ -15,7 +15,28 @@ def test_reads_json_lines_and_the_reference_format(tmp_path):
     )
     samples = Task.from_jsonl(path).samples
     assert [(one.id, one.question, one.target) for one in samples] == [("7", "a b", "x"), ("3", "c", "y")]
-    assert samples[0].extras["page"] == 3
+    assert samples[0].extras == {"page": 3}
+
+
+def test_a_sample_s_own_context_is_asked_with_its_question(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(
+        '{"id": 1, "question": "Was it late?", "context": "The train left at {context}.", "ground_truth": "x"}\n'
+        '{"id": 2, "question": "Was it late?", "context": null, "ground_truth": "y"}\n'
+    )
+    task = Task.from_jsonl(path)
+    first, second = task.samples
+    assert (first.context, second.context, first.extras) == ("The train left at {context}.", "", {})
+    assert task.prompt("C {question}", first.asked) == (
+        "C {question}\n\nText: The train left at {context}.\n\nWas it late?\nLabel:"
+    )
+    assert overlap([first], [second]) == []  # the same question about something else
+    assert overlap([first], [first]) == ["1"]
+    path.write_text('{"question": "q", "context": ["a", "b"], "target": "x"}\n')
+    with pytest.raises(ValueError, match="line 1: 'context' holds a list; write the sample's own context as text"):
+        Task.from_jsonl(path)
+    (tmp_path / "t.csv").write_text("context,tag\na,x\n")
+    assert Task.read(tmp_path / "t.csv", question="context", target="tag").samples[0].asked == "a"
 
 
 def test_reads_a_table(tmp_path):

@@ -21,7 +21,7 @@ from upheld.context.program_base import flat, remember
 from upheld.context.rivals import ACE_BATCH, EPOCHS, SAME, SOURCES, Candidate, Contender, Contest, best
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate
 from upheld.context.skill import Genes, Skill
-from upheld.context.task import Task
+from upheld.context.task import OWN, Task
 from upheld.context.vectors import Embed
 from upheld.llm.answer import Sampling, Usage
 
@@ -129,7 +129,8 @@ def listed(place: int, line: Line) -> str:
 
 
 def told(rollout: Rollout) -> str:
-    shown = {"question": rollout.question, "answer": rollout.answer, "right answer": rollout.target}
+    own = {OWN: rollout.context} if rollout.context else {}
+    shown = {"question": rollout.question, **own, "answer": rollout.answer, "right answer": rollout.target}
     return json.dumps({**shown, "is right": rollout.is_correct}, ensure_ascii=False)
 
 

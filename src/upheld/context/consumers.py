@@ -155,7 +155,7 @@ class LineReader:
         best = -1.0
         cases = [f"- {one.target}: {' '.join(one.question.split())}" for one in samples]
         contexts = ["\n".join(cases[:place] + cases[place + 1 :]) for place in range(len(samples))]
-        scores = self.scores([one.question for one in samples], contexts)
+        scores = self.scores([one.asked for one in samples], contexts)
         for delta in np.linspace(0, 0.6, 25):
             answers = [several(row, self.labels, float(delta)) for row in scores]
             value = micro_f1(answers, [one.target for one in samples])

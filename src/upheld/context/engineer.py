@@ -26,7 +26,7 @@ from upheld.context.online import OnlineLoop
 from upheld.context.program_base import ProgramBaseAgent
 from upheld.context.rollouts import RolloutCache
 from upheld.context.skill import Skill
-from upheld.context.task import Sample, Task, overlap
+from upheld.context.task import OWN, Sample, Task, overlap, with_own
 from upheld.context.vectors import Embed, minilm
 from upheld.sandbox import Sandbox
 
@@ -99,6 +99,11 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:  # fmt: skip
         """Learn a context.
 
+        Parameters
+        ----------
+        X : n texts, or n objects with the field ``question`` and, where a case has a context of its own, ``context``
+        y : n labels; of several, with semicolons between
+
         Raises
         ------
         ValueError
@@ -112,7 +117,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if hasattr(self, "online_"):
             del self.online_, self.batches_
-        self._texts = [one.question for one in train]
+        self._texts = [one.asked for one in train]
         self._prepare(self._task(train), self._task(known))
         self.loop_ = Loop(
             self.task_, val, self.consumer_, self.meta_, self.base_, self.embed_,
@@ -145,7 +150,7 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "online_"):
             start = self.context_.context.root if hasattr(self, "context_") else None
             if start is None:
-                self._texts = [one.question for one in batch]
+                self._texts = [one.asked for one in batch]
             self._prepare(task, task, anew=start is None, tuned=False, within="online")
             self.online_ = OnlineLoop(
                 task, self.consumer_, self.meta_, self.base_, self.embed_, self.folder_ / "online", RolloutCache(), self.token_budget,
@@ -187,11 +192,11 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Sequence[Question]) -> NDArray[np.object_]:
         """(n,) answers."""
         check_is_fitted(self, "context_")
-        questions = [text_of(x) for x in X]
+        asked = [with_own(text_of(x), own_of(x)) for x in X]
         if isinstance(self.consumer_, Workflow):
-            return np.array([one.text for one in self.consumer_.run(self.context_, questions)], dtype=object)
-        contexts = [made.text for made in self.context_.many(questions)]
-        return np.array([one.text for one in self.consumer_.answer(questions, contexts)], dtype=object)
+            return np.array([one.text for one in self.consumer_.run(self.context_, asked)], dtype=object)
+        contexts = [made.text for made in self.context_.many([text_of(x) for x in X])]
+        return np.array([one.text for one in self.consumer_.answer(asked, contexts)], dtype=object)
 
     def predict_proba(self, X: Sequence[Question]) -> NDArray[np.float64]:
         """(n, labels) softmax of the consumer's scores; of a reader's cosines, at a temperature of 0.05, which gives an order and no
@@ -202,8 +207,8 @@ class ContextEngineer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "context_")
         if not hasattr(self.consumer_, "scores"):
             raise TypeError(f"the consumer {self.consumer_.id} gives answers and no scores; use predict")
-        questions = [text_of(x) for x in X]
-        scores = self.consumer_.scores(questions, [made.text for made in self.context_.many(questions)])
+        contexts = [made.text for made in self.context_.many([text_of(x) for x in X])]
+        scores = self.consumer_.scores([with_own(text_of(x), own_of(x)) for x in X], contexts)
         shares = np.exp((scores - scores.max(axis=1, keepdims=True)) / getattr(self.consumer_, "temperature", 1.0))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
@@ -347,5 +352,19 @@ def as_samples(X: Sequence[Question], y: Sequence[str] | None, name: str) -> lis
             f"{name}: {len(X)} questions cannot bear {0 if y is None else len(y)} labels; give each question one"
         )
     return [
-        Sample(f"{name}-{place}", text_of(x), str(label)) for place, (x, label) in enumerate(zip(X, y, strict=True))
+        Sample(f"{name}-{place}", text_of(x), str(label), context=own_of(x))
+        for place, (x, label) in enumerate(zip(X, y, strict=True))
     ]
+
+
+def own_of(x: Question) -> str:
+    """A case's own context: the field ``context`` of an object. Raises TypeError where that is no text."""
+    own = "" if isinstance(x, str) or x.get(OWN) is None else x[OWN]
+    if not isinstance(own, str):
+        raise TypeError(f"the field {OWN!r} of a question is text, got {type(own).__name__}")
+    return own
+
+
+def objects_of(samples: Sequence[Sample]) -> list[Question]:
+    """Samples as `ContextEngineer` takes them."""
+    return [{"question": one.question, OWN: one.context} if one.context else one.question for one in samples]

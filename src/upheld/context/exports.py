@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upheld.context.folder import PROMPT, ContextFunction, Line
-from upheld.context.task import Task
+from upheld.context.task import Task, with_own
 
 if TYPE_CHECKING:
     import dspy
@@ -100,7 +100,7 @@ def quoted(text: str) -> str:
 
 def as_dspy(function: ContextFunction, task: Task) -> dspy.Module:
     """The context as a module of DSPy: ``question -> label``, with c(question) before it; to be run with any of DSPy's models, and to be
-    optimised further.
+    optimised further. A case's own context is given as `own_context`.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def as_dspy(function: ContextFunction, task: Task) -> dspy.Module:
             super().__init__()
             self.answer = dspy.Predict(signature)
 
-        def forward(self, question: str) -> Any:
-            return self.answer(context=function(question), question=question)
+        def forward(self, question: str, own_context: str = "") -> Any:
+            return self.answer(context=function(question), question=with_own(question, own_context))
 
     return Contextual()

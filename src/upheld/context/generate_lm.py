@@ -95,10 +95,9 @@ class GenerateLM:
             Request(conversation(self.prompt(context, question), self.system), sampling=self.sampling)
             for question, context in zip(questions, contexts, strict=True)
         ]
-        at_once = getattr(getattr(self.model, "model", self.model), "concurrency", None)
-        if at_once is None:  # a model on this machine has its own batches
+        if self.at_once is None:
             return [self._answered(*pair) for pair in zip(requests, self.model.answers(requests), strict=True)]
-        found = dict(abreast(self._ask, requests, at_once))
+        found = dict(abreast(self._ask, requests, self.at_once))
         return [found[place] for place in range(len(requests))]
 
     def _ask(self, request: Request, _: Event) -> Answered:
@@ -111,10 +110,19 @@ class GenerateLM:
                 raise
             return Answered("", 0.0, prompt_tokens(request), str(error))
 
-    def _answered(self, request: Request, answer: Answer) -> Answered:
+    def count(self, answer: Answer) -> None:
+        """Add what an answer took to `usage`; who asks the model beside the consumer, on its behalf, calls it."""
         if not answer.cached:
             with self._lock:
                 self.usage = self.usage + answer.usage
+
+    @property
+    def at_once(self) -> int | None:
+        """Requests that an endpoint is sent at a time; None for a model on this machine, which has its own batches."""
+        return getattr(getattr(self.model, "model", self.model), "concurrency", None)
+
+    def _answered(self, request: Request, answer: Answer) -> Answered:
+        self.count(answer)
         return Answered(self.extracted(answer.text), 0.0, answer.usage.prompt_tokens or prompt_tokens(request))
 
     def extracted(self, text: str) -> str:

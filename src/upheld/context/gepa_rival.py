@@ -51,7 +51,7 @@ class Adapter:
     def evaluate(self, batch: list[Sample], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         from gepa.core.adapter import EvaluationBatch
 
-        contest, questions = self.contest, [one.question for one in batch]
+        contest, questions = self.contest, [one.asked for one in batch]
         answers = self.cache.answers(contest.consumer, questions, [self.prompt(candidate)] * len(batch))
         scores = contest.task.scoring.scores([one.text for one in answers], [one.target for one in batch])
         rollouts = [
@@ -64,6 +64,7 @@ class Adapter:
                 score,
                 answer.margin,
                 answer.tokens,
+                context=one.context,
             )
             for one, answer, score in zip(batch, answers, scores, strict=True)
         ]
@@ -174,7 +175,7 @@ class ReflectiveAdapter(Adapter):
         """Question, answer and feedback of the whole minibatch, as the package's prompt expects them."""
         told = [
             {
-                "Inputs": one.question, "Generated Outputs": one.answer,
+                "Inputs": one.asked, "Generated Outputs": one.answer,
                 "Feedback": "This is right." if one.is_correct else f"This is wrong. The right answer is {one.target}.",
             }
             for one in eval_batch.trajectories

@@ -166,7 +166,7 @@ class LabelLM:
             "\n".join(cases[(place + step) % len(cases)] for step in range(1, 1 + min(SHOWN, len(cases) - 1)))
             for place in range(len(asked))
         ]
-        scores = self.scores([one.question for one in asked], contexts)
+        scores = self.scores([one.asked for one in asked], contexts)
         targets = [one.target for one in asked]
         cuts = np.linspace(0, 6, 25).tolist()
         values = [self.task.scoring([several(row, self.labels, cut) for row in scores], targets) for cut in cuts]

@@ -99,7 +99,7 @@ class Loop:
 
     def _claim_folder(self) -> None:
         """Write down what this run is, or check that the folder holds the same."""
-        samples = [(one.id, one.question, one.target) for one in (*self.task.samples, *self.val)]
+        samples = [(one.id, one.asked, one.target) for one in (*self.task.samples, *self.val)]
         named = {
             "settings": asdict(self.settings),
             "consumer": self.consumer.id,

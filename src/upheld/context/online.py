@@ -141,7 +141,7 @@ class OnlineLoop:
     def _given_again(self, batch: Sequence[Sample]) -> list[Rollout]:
         """The answers to a batch that was learned from before the process ended."""
         answers = self._answers[self._batches]
-        if [(one.question, one.target) for one in batch] != [(one.question, one.target) for one in answers]:
+        if [(one.asked, one.target) for one in batch] != [(one.asked, one.target) for one in answers]:
             raise ValueError(
                 f"{self.folder} holds a stream whose batch {self._batches + 1} is another; give the same samples, in the same order and "
                 "batches, to go on, or another folder"

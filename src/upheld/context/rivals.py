@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from upheld.context.consumers import Consumer
+from upheld.context.consumers import Consumer, Workflow
 from upheld.context.folder import BUDGET, Context, ContextFunction, Line
 from upheld.context.loop import confusions
 from upheld.context.metrics import label_set
@@ -47,13 +47,15 @@ class Contest:
 
 @dataclass(frozen=True)
 class Contender:
-    """A rival's context, the rollouts it took, and the knob it ended with."""
+    """A rival's context, the rollouts it took, and the knob it ended with; `consumer` answers where a rival is a program that brings its
+    own context, and is None where the contest's does."""
 
     name: str
     context: ContextFunction
     rollouts: int
     knob: str
     val: float
+    consumer: Workflow | None = None
 
 
 Candidate = tuple[str, ContextFunction]
@@ -131,7 +133,7 @@ def telling(own: Counter[str], others: Counter[str], n: int) -> list[str]:
 
 def unanswered(sample: Sample) -> Rollout:
     """A sample that nobody was asked."""
-    return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0)
+    return Rollout(sample.id, sample.question, "", sample.target, False, 0.0, 0.0, 0, context=sample.context)
 
 
 def apart(rollout: Rollout) -> list[Rollout]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upheld.context.metrics import weighted_mean
-from upheld.context.task import Sample, Task
+from upheld.context.task import OWN, Sample, Task, with_own
 
 if TYPE_CHECKING:
     from upheld.context.consumers import Answered, Consumer, Workflow
@@ -35,6 +35,13 @@ class Rollout:
     margin: float
     tokens: int
     problem: str = ""
+    context: str = ""
+    """The sample's own, not the learned one."""
+
+    @property
+    def asked(self) -> str:
+        """What the consumer was asked."""
+        return with_own(self.question, self.context)
 
 
 class RolloutCache:
@@ -67,19 +74,19 @@ def evaluate(
     from upheld.context.consumers import Workflow
     from upheld.context.folder import Made
 
-    questions = [sample.question for sample in samples]
+    asked = [sample.asked for sample in samples]
     if isinstance(consumer, Workflow):
-        answers = consumer.run(context, questions)
+        answers = consumer.run(context, asked)
         made = [Made("", answer.tokens) for answer in answers]
-        cache.spent += len(questions)
+        cache.spent += len(asked)
     else:
-        made = context.many(questions)
-        answers = cache.answers(consumer, questions, [one.text for one in made])
+        made = context.many([sample.question for sample in samples])
+        answers = cache.answers(consumer, asked, [one.text for one in made])
     scores = task.scoring.scores([one.text for one in answers], [one.target for one in samples])
     return [
         Rollout(
             sample.id, sample.question, answer.text, sample.target, score == 1.0, score, answer.margin, one.tokens,
-            one.problem or answer.problem,
+            one.problem or answer.problem, sample.context,
         )
         for sample, one, answer, score in zip(samples, made, answers, scores, strict=True)
     ]  # fmt: skip
@@ -102,8 +109,10 @@ def train_figure(task: Task, batches: Sequence[Sequence[Rollout]]) -> float:
 
 
 def train_json(task: Task, rollouts: Sequence[Rollout]) -> str:
-    """What a base agent reads in data/train.json."""
+    """What a base agent reads in data/train.json; with a sample's own context, where it has one."""
     told = ("id", "question", "answer", "target", "is_correct")
-    details = [{name: getattr(one, name) for name in told} for one in rollouts]
+    details = [
+        {name: getattr(one, name) for name in told} | ({OWN: one.context} if one.context else {}) for one in rollouts
+    ]
     summary = {"metric": task.metric, "value": figure(task, rollouts), "n": len(rollouts)}
     return json.dumps({"summary": summary, "detailed_results": details}, ensure_ascii=False, indent=1)

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from upheld.context.folder import ContextFunction, Made
+from upheld.context.task import with_own
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -24,8 +25,8 @@ DESCRIPTION = (
 
 
 def context_server(function: ContextFunction) -> MCPServer[Any]:
-    """A server with a prompt `with_context` (question -> context and question), a resource ``context://for/{question}`` with the context
-    alone, and a resource a file, ``context://files/...``.
+    """A server with a prompt `with_context` (question, and what belongs to it alone -> context and both), a resource
+    ``context://for/{question}`` with the context alone, and a resource a file, ``context://files/...``.
 
     Raises
     ------
@@ -48,8 +49,8 @@ def context_server(function: ContextFunction) -> MCPServer[Any]:
         return found
 
     @server.prompt("with_context", description=DESCRIPTION)
-    def with_context(question: str) -> str:
-        return f"{made(question).text}\n\n{question}".strip()
+    def with_context(question: str, own_context: str = "") -> str:
+        return f"{made(question).text}\n\n{with_own(question, own_context)}".strip()
 
     @server.resource("context://for/{+question}", name="context", description=DESCRIPTION, mime_type="text/plain")
     def for_question(question: str) -> str:

@@ -18,12 +18,31 @@ TEMPLATE = "{context}\n\nText: {question}\nLabel:"
 
 @dataclass(frozen=True)
 class Sample:
-    """One labelled case; `extras` holds whatever else its row had."""
+    """One labelled case.
+
+    Parameters
+    ----------
+    question : what a learned context is made for: c(question)
+    extras : whatever else its row had
+    context : what belongs to this case alone, such as the passage that the question is about; the consumer reads it before the question,
+        and nothing is retrieved by it
+    """
 
     id: str
     question: str
     target: str
     extras: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    context: str = ""
+
+    @property
+    def asked(self) -> str:
+        """What stands in the consumer's prompt for the question."""
+        return with_own(self.question, self.context)
+
+
+def with_own(question: str, context: str) -> str:
+    """A question after its case's own context, if it has one."""
+    return f"{context}\n\n{question}" if context else question
 
 
 @dataclass(frozen=True)
@@ -79,20 +98,19 @@ class Task:
 
     def prompt(self, context: str, question: str) -> str:
         """The consumer's prompt; without a context, the plain prompt."""
-        before, after = self.template.split("{context}", 1)
-        whole = before + context + after if context else (before + after.lstrip("\n"))
-        return whole.replace("{question}", question)
+        before, after = (part.replace("{question}", question) for part in self.template.split("{context}", 1))
+        return before + context + after if context else before + after.lstrip("\n")
 
     @classmethod
     def from_jsonl(
         cls, path: str | Path, *, question: str = "question", target: str = "target", **options: Any
     ) -> Task:
-        """A task from JSON lines; ``ground_truth`` is understood as the target, and a field ``context`` is kept in `extras`.
+        """A task from JSON lines; ``ground_truth`` is understood as the target, and a field ``context`` is the sample's own.
 
         Raises
         ------
         ValueError
-            If a line is no JSON object, or a field is missing or empty: the message names the line and the field.
+            If a line is no JSON object, a field is missing or empty, or ``context`` is no text: the message names the line and the field.
         """
         rows = []
         for number, line in enumerate(text_of(path).split("\n"), 1):
@@ -117,13 +135,17 @@ class Task:
 
     @classmethod
     def read(cls, path: str | Path, **fields: Any) -> Task:
-        """A task from a file, by its ending: .jsonl, .csv, or .json with a list of objects."""
+        """A task from a file, by its ending: .jsonl or .csv."""
         path = Path(path)
         if path.suffix == ".csv":
             return cls.from_csv(path, **fields)
         if path.suffix == ".jsonl":
             return cls.from_jsonl(path, **fields)
         raise ValueError(f"{path} is neither .jsonl nor .csv; convert it to one of them")
+
+
+OWN = "context"
+"""The field of a sample's own context, as the reference repository names it."""
 
 
 def text_of(path: str | Path) -> str:
@@ -151,12 +173,18 @@ def samples(rows: Sequence[tuple[int, Any]], path: str | Path, question: str, ta
                     f"{path}, line {number} has no {field_name!r}; it has {', '.join(map(str, row))}: name the right "
                     "field with --question-field or --target-field, or fill it in"
                 )
-        extras = {key: value for key, value in row.items() if key not in (question, named, "id")}
-        made.append(Sample(str(row.get("id", number)), str(row[question]), str(row[named]), extras))
+        own = "" if OWN in (question, named) or row.get(OWN) is None else row[OWN]
+        if not isinstance(own, str):
+            raise ValueError(
+                f"{path}, line {number}: {OWN!r} holds a {type(own).__name__}; write the sample's own context as text, or leave it out"
+            )
+        extras = {key: value for key, value in row.items() if key not in (question, named, "id", OWN)}
+        made.append(Sample(str(row.get("id", number)), str(row[question]), str(row[named]), extras, own.strip()))
     return made
 
 
 def overlap(train: Sequence[Sample], test: Sequence[Sample]) -> list[str]:
-    """Ids of test samples whose question stands in the training samples too, white space and case aside."""
-    seen = {" ".join(sample.question.lower().split()) for sample in train}
-    return [sample.id for sample in test if " ".join(sample.question.lower().split()) in seen]
+    """Ids of test samples whose question, with the same context of its own, stands in the training samples too, white space and case
+    aside."""
+    seen = {" ".join(sample.asked.lower().split()) for sample in train}
+    return [sample.id for sample in test if " ".join(sample.asked.lower().split()) in seen]

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 import typer
-from context_samples import drawn, hashed
+from context_samples import WORDS, drawn, hashed
 from scripted_agent import acting, all_parts
 from servers import chat, refusal
 from typer.testing import CliRunner
 
 from upheld.context import ContextFunction, Skill
 from upheld.context.command import run, running
+from upheld.context.dspy_rival import MISSING, installed
 from upheld.llm import ModelError
 from upheld.sandbox import Sandbox
 
@@ -188,6 +189,7 @@ sys.path[:0] = {paths!r}
 import typer
 from context_samples import hashed
 from upheld.context.command import run, running
+from upheld.context.dspy_rival import MISSING, installed
 running.minilm = lambda cache: hashed
 app = typer.Typer()
 app.command()(run)
@@ -296,3 +298,43 @@ def test_rivals_beside_it_are_reflected_for_by_the_same_model(files, sandbox):
     rivals = json.loads((files / "work/result.json").read_text())["rivals"]
     assert 0.2 < rivals["ACE"]["test"] < 0.8  # one label of three is known
     assert rivals["base"]["test"] == 0
+    left_out = json.loads((files / "work/result.json").read_text())["rivals_left_out"]
+    assert ("DSPy KNNFewShot" in rivals) == installed()
+    assert left_out == ({} if installed() else {"DSPy KNNFewShot": MISSING})
+
+
+def test_a_sample_s_own_context_reaches_the_model_and_is_part_of_the_run(files):
+    """The words that tell the organ stand in the context of each sample alone."""
+
+    def rows(n: int, seed: int) -> list[dict[str, str]]:
+        return [
+            {"id": one.id, "question": f"Which organ has patient {seed}-{one.id}?", "context": one.question, "ground_truth": one.target}
+            for one in drawn(n, seed)
+        ]  # fmt: skip
+
+    def write(name: str, told: list[dict[str, str]]) -> None:
+        (files / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+
+    def reading(messages):
+        own = set(messages[-1]["content"].rpartition("Text: ")[2].split("\n\n")[0].split())
+        return chat(f"<answer>{max(WORDS, key=lambda label: len(own & set(WORDS[label])))}</answer>")
+
+    train, test = rows(30, 0), rows(9, 7)
+    write("train", train)
+    write("test", test)
+    with acting(reading) as server:
+        consumer = ("--endpoint", server.url, "--consumer-model", "small")
+        done = call(files, *consumer)
+        assert done.exit_code == 0, done.exception
+        assert json.loads((files / "work/result.json").read_text())["test"] == 1.0
+        asked = {one.body["messages"][-1]["content"] for one in server.seen}
+        for row in test:
+            assert sum(f"Text: {row['context']}\n\n{row['question']}\n" in prompt for prompt in asked) == 1
+        streamed = call(files, *consumer, "--online", "--json", out="stream")
+        assert json.loads(streamed.stdout)["prequential"] == 1.0
+        n = len(server.seen)
+        assert call(files, *consumer).exit_code == call(files, *consumer, "--online", out="stream").exit_code == 0
+        assert len(server.seen) == n  # all is kept
+        write("train", [{**train[0], "context": "something else"}, *train[1:]])
+        assert "holds a run on other data" in str(call(files, *consumer).exception)
+        assert "batch 1 is another" in str(call(files, *consumer, "--online", out="stream").exception)

@@ -12,9 +12,19 @@ from context_samples import hashed
 from scripted_agent import DONE, Messages, acting, calling, is_base, is_meta, results
 from servers import Reply, chat
 
-from upheld.claims import Measurements, NotRun, Scale
-from upheld.context.claims import CLAIMS, ENDPOINT, ENDPOINT_STREAMS, ORIGINAL, endpoint, endpoint_streams
+from upheld.claims import Measurements, NotRun, Outcome, Scale, Trial
+from upheld.context.claims import (
+    CLAIMS,
+    ENDPOINT,
+    ENDPOINT_STREAMS,
+    ENDPOINT_TRANSFER,
+    ORIGINAL,
+    endpoint,
+    endpoint_streams,
+)
+from upheld.context.claims.endpoint_transfer import CONSUMERS, LEARNERS
 from upheld.context.claims.originals import DATA, ORIGINALS, original
+from upheld.context.dspy_rival import installed
 
 ALL = "def get_context(question, *, root, embed):\n    return open(root + '/context/cases.md').read()\n"
 
@@ -40,6 +50,8 @@ def everyone(messages: Messages) -> Reply:
     if messages[-1]["content"].startswith("I provided an assistant"):
         found = re.findall(r"## Inputs\n(.*?)\n.*?right answer is (\w+)", messages[-1]["content"], re.DOTALL)
         return chat("```\n" + "\n".join(f"- {label}: {text}" for text, label in found) + "\n```")
+    if messages[0]["content"].startswith("Your input fields are"):
+        return shown_cases(messages)
     return consumed(messages[-1]["content"])
 
 
@@ -62,6 +74,15 @@ def learning(said: list[str]) -> Reply:
 def cases(text: str, name: str) -> list[tuple[str, str]]:
     rows = [json.loads(line) for line in text.splitlines() if line.startswith('{"question"')]
     return [(row["question"], row[name]) for row in rows]
+
+
+def shown_cases(messages: Messages) -> Reply:
+    """DSPy's chat: the label of the demonstration that is nearest, in the package's marks."""
+    turns = [one["content"] for one in messages[1:]]
+    asked = set(turns[-1].split())
+    near = max(range(0, len(turns) - 1, 2), key=lambda place: len(asked & set(turns[place].split())), default=None)
+    label = "none" if near is None else turns[near + 1].split("## ]]")[1].split("[[")[0].strip()
+    return chat(f"[[ ## label ## ]]\n{label}\n\n[[ ## completed ## ]]")
 
 
 def consumed(prompt: str) -> Reply:
@@ -94,7 +115,20 @@ def judged(experiment, frame: pd.DataFrame) -> None:
     claims = [claim for claim in CLAIMS if claim.experiment is experiment]
     assert claims
     for claim in claims:
-        assert claim.rule.judge(Measurements(frame, experiment.units)).findings, claim.id
+        judgement = claim.rule.judge(Measurements(frame, experiment.units))
+        assert judgement.findings or (claim.id == "context.endpoint-dspy" and not installed()), claim.id
+
+
+def test_a_rival_whose_package_is_missing_is_not_run_and_says_what_to_install(models, monkeypatch):
+    claim = next(one for one in CLAIMS if one.id == "context.endpoint-dspy")
+    monkeypatch.setattr(endpoint, "installed", lambda: False)
+    assert list(endpoint.raced_with_dspy(None)) == []
+    frame = pd.DataFrame([{"seed": 0, "item": "", "method": "MCE", "metric": "score", "value": 0.5}])
+    judgement = claim.rule.judge(Measurements(frame))
+    assert (judgement.outcome, judgement.note) == (
+        Outcome.NOT_RUN,
+        'DSPy KNNFewShot needs the package dspy; pip install "upheld[context-dspy]"',
+    )
 
 
 def test_offline_everyone_is_measured_with_the_models_that_are_named(models, sandbox):
@@ -106,9 +140,16 @@ def test_offline_everyone_is_measured_with_the_models_that_are_named(models, san
         assert value[name, "score"] > 0, name
     for name in ("MCE", "ACE", "GEPA"):
         assert value[name, "tokens written by agents"] > 0
-    asked = {one.body["model"]: one.body["messages"][0]["content"] for one in models.seen}
+    if installed():
+        assert value["DSPy KNNFewShot", "score"] > 0
+        assert value["DSPy KNNFewShot", "rollouts"] == 3 * 6  # one to five cases, each on the validation set
+        assert 0 < value["DSPy KNNFewShot", "tokens"] < value["many-shot", "tokens"] * 2
+    asked = {
+        model: {one.body["messages"][0]["content"] for one in models.seen if one.body["model"] == model}
+        for model in (one.body["model"] for one in models.seen)
+    }
     assert set(asked) == {"small", "large"}
-    assert "<answer>" in asked["small"]
+    assert all("<answer>" in one or one.startswith("Your input fields are") for one in asked["small"])
 
 
 def test_online_everyone_is_measured(models, sandbox):
@@ -136,6 +177,28 @@ def test_without_models_it_is_not_run_and_says_what_to_set(experiment, monkeypat
         ):
             next(iter(experiment.measure(next(experiment.trials(Scale.FULL)))))
         monkeypatch.setenv(name, "openai:m@http://127.0.0.1:9/v1")
+
+
+def test_contexts_carry_over_among_a_reader_and_three_models(models, monkeypatch):
+    names = [f"openai:{name}@{models.url}" for name in ("small", "medium", "large")]
+    condition = {"domain": "policy", "length": "own", "pool": 30, "iterations": 2}
+    trial = Trial(ENDPOINT_TRANSFER.name, condition, 0, Scale.STANDARD)
+    for few in ("", names[0], f"{names[0]} {names[0]} {names[1]}"):
+        monkeypatch.setenv(CONSUMERS, few)
+        with pytest.raises(NotRun, match="set UPHELD_CONTEXT_CONSUMERS to three different openai:MODEL@URL"):
+            measured(ENDPOINT_TRANSFER, [trial])
+    monkeypatch.setenv(CONSUMERS, " ".join(names))
+    frame = measured(ENDPOINT_TRANSFER, [trial])
+    judged(ENDPOINT_TRANSFER, frame)
+    assert {one.body["model"] for one in models.seen} == {"small", "medium", "large"}
+    gains = frame[frame["metric"].str.startswith("gain")].set_index(["method", "item"])
+    assert set(gains.index) == {(f"learned with {a}", b) for a in LEARNERS for b in LEARNERS}  # both ways, each pair
+    assert all(
+        (row["metric"] == "gain, same reader") == (at[0] == f"learned with {at[1]}") for at, row in gains.iterrows()
+    )
+    without = frame[frame["metric"] == "score without a context"].set_index("method")["value"]
+    assert (without.drop("embedding") == 0).all()  # the script knows nothing that it is not shown
+    assert (gains.xs("model 2", level="item")["value"] > 0).all()
 
 
 def test_where_programs_cannot_be_confined_it_is_not_run(models, monkeypatch):

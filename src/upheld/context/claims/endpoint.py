@@ -25,6 +25,7 @@ from upheld.context.claims.originals import original
 from upheld.context.claims.race import ACE, OURS, told
 from upheld.context.claims.setting import LENGTHS, SHARES, Run, Setting, pool, seed_of
 from upheld.context.confined import InSandbox
+from upheld.context.dspy_rival import KNN, dspy_optimised, installed
 from upheld.context.folder import ContextFunction
 from upheld.context.generate_lm import GenerateLM
 from upheld.context.gepa_rival import asking, reflective_gepa
@@ -58,6 +59,7 @@ def measure_endpoint(trial: Trial) -> Iterator[Measurement]:
             yield from meter.read(name, Usage())
             yield from told(one, name, found.context, found.rollouts)
         yield from raced_with_a_model(one, agents, run)
+        yield from raced_with_dspy(one)
 
 
 def raced_with_a_model(one: Raced, agents: str, run: Run) -> Iterator[Measurement]:
@@ -72,6 +74,16 @@ def raced_with_a_model(one: Raced, agents: str, run: Run) -> Iterator[Measuremen
     found = reflective_gepa(one.contest(), asking(model, spent))
     yield from meter.read("GEPA", spent[0])
     yield from told(one, "GEPA", found.context, found.rollouts)
+
+
+def raced_with_dspy(one: Raced) -> Iterator[Measurement]:
+    """The program that practitioners deploy, where its package is installed; `WhereMeasured` says so where it is not."""
+    if not installed():
+        return
+    meter = Meter(one)
+    found = dspy_optimised(one.contest())
+    yield from meter.read(KNN, Usage())
+    yield from told(one, KNN, found.context, found.rollouts, found.consumer)
 
 
 def named_models() -> tuple[str, str]:

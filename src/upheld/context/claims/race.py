@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from upheld.claims import Measurement, Trial
 from upheld.context.claims.setting import DOMAINS, Run, Setting, line_reader, setting
+from upheld.context.consumers import Workflow
 from upheld.context.folder import ContextFunction
 from upheld.context.gepa_rival import gepa
 from upheld.context.rivals import RIVALS, Contender
@@ -35,8 +36,10 @@ def measure_race(trial: Trial) -> Iterator[Measurement]:
             yield from other_domains(trial, one, run)
 
 
-def told(one: Setting, name: str, context: ContextFunction, rollouts: int) -> Iterator[Measurement]:
-    score, tokens = one.tested(context)
+def told(
+    one: Setting, name: str, context: ContextFunction, rollouts: int, reader: Workflow | None = None
+) -> Iterator[Measurement]:
+    score, tokens = one.tested(context, reader)
     yield Measurement(name, "score", score)
     yield Measurement(name, "tokens", tokens)
     yield Measurement(name, "rollouts", rollouts)

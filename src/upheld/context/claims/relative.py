@@ -1,4 +1,5 @@
-"""What the paper reports: the gain over the best rival of each domain, as a share of that rival's figure."""
+"""What the paper reports: the gain over the best rival of each domain, as a share of that rival's figure; and a rule for what runs only
+where a package is installed."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from upheld.claims import Finding, Judgement, Measurements, Outcome, intervals
+from upheld.claims import Finding, Judgement, Measurements, Outcome, Rule, intervals
 from upheld.claims.functionals import Functional
 from upheld.claims.intervals import Interval
 from upheld.claims.measurements import Cell, Missing, Where, conditions, shown
@@ -145,3 +146,29 @@ class BehindInFew:
 
     def words(self) -> str:
         return f"the {self.of} is 0 or more in every {self.of.over} but {self.few} at most"
+
+
+@dataclass(frozen=True)
+class WhereMeasured:
+    """A rule on a rival that not every machine can run: judged where it was measured, else not run, and why.
+
+    Parameters
+    ----------
+    rule : reads the rival
+    cell : of the rival, which is there in every trial or in none
+    why : what it needs
+    """
+
+    rule: Rule
+    cell: Cell
+    why: str
+
+    def judge(self, data: Measurements, levels: Levels = NOMINAL) -> Judgement:
+        try:
+            data.rows(self.cell)
+        except Missing:
+            return Judgement(Outcome.NOT_RUN, note=f"{self.cell.method} {self.why}")
+        return self.rule.judge(data, levels)
+
+    def words(self) -> str:
+        return f"{self.rule.words()}; {self.cell.method} {self.why}"

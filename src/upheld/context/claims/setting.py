@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from upheld.claims import Preparation, Trial
-from upheld.context.consumers import Consumer, LineReader, embedding_reader, tfidf_reader
+from upheld.context.consumers import Consumer, LineReader, Workflow, embedding_reader, tfidf_reader
 from upheld.context.crossover import ProgramMetaAgent
 from upheld.context.data import GENERATORS, generate, ledger
 from upheld.context.data.domain import Domain
@@ -128,7 +128,7 @@ class Setting:
             self.task, self.val, self.reader, self.embed, self.budget, self.folder / "rivals", 1 + self.iterations, self.seed
         )  # fmt: skip
 
-    def tested(self, context: ContextFunction, reader: Consumer | None = None) -> tuple[float, float]:
+    def tested(self, context: ContextFunction, reader: Consumer | Workflow | None = None) -> tuple[float, float]:
         """The metric on the test set, which chose nothing, and mean context tokens a query."""
         found = evaluate(self.task, self.test, context, reader or self.reader, RolloutCache())
         return figure(self.task, found), float(np.mean([one.tokens for one in found]))

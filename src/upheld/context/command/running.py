@@ -12,9 +12,11 @@ from typing import Any
 
 from upheld.context.ace_rival import Reflector, reflective_ace
 from upheld.context.consumers import Workflow
-from upheld.context.engineer import ContextEngineer, named
+from upheld.context.dspy_rival import KNN, MISSING, dspy_optimised, installed
+from upheld.context.engineer import ContextEngineer, named, objects_of
 from upheld.context.explain import influences, pareto
 from upheld.context.exports import as_agent_skill
+from upheld.context.generate_lm import GenerateLM
 from upheld.context.gepa_rival import asking, gepa, reflective_gepa
 from upheld.context.history import History
 from upheld.context.llm_agents.conversation import speakers
@@ -126,7 +128,7 @@ def engineer(task: Task, asked: dict[str, Any]) -> ContextEngineer:
 
 
 def offline(task: Task, test: list[Sample], learner: ContextEngineer, asked: dict[str, Any]) -> dict[str, Any]:
-    learned = learner.fit([one.question for one in task.samples], [one.target for one in task.samples])
+    learned = learner.fit(objects_of(task.samples), [one.target for one in task.samples])
     loop, history, out = learned.loop_, learned.history_, asked["out"]
     export(loop, history, out / "context")
     for entry in history:
@@ -146,7 +148,8 @@ def offline(task: Task, test: list[Sample], learner: ContextEngineer, asked: dic
     return {
         "metric": task.metric, "budget": asked["budget"], "consumer": loop.consumer.id, "iterations": rows,
         "test": figure(loop.task, judged) if judged else None, "test_tokens": mean_tokens(judged), "problems": problems(judged),
-        "rivals": table, "front": [[one.iteration, one.tokens, one.val] for one in pareto(history)],
+        "rivals": table, "rivals_left_out": left_out(loop) if asked["compare"] else {},
+        "front": [[one.iteration, one.tokens, one.val] for one in pareto(history)],
         "lines": [
             {"label": one.line.label, "text": one.line.text, "helped": one.helped, "harmed": one.harmed}
             for one in (influences(learned.context_.context, judged, learned.embed_)[:20] if learned.context_.own else [])
@@ -171,6 +174,8 @@ def contenders(loop: Loop, folder: Path, asked: dict[str, Any]) -> list[Contende
         loop.task, loop.val, loop.consumer, loop.embed, settings.budget, folder, 1 + settings.iterations, settings.seed
     )
     found = [rival(contest) for name, rival in RIVALS.items() if name != "ACE"]
+    if not left_out(loop):
+        found.append(dspy_optimised(contest))
     if asked["agent_model"] is None:
         return [*found, ace(contest), gepa(contest)]
     model = speakers(named(asked["agent_model"], asked["endpoint"], "agent_model"))[1]
@@ -178,9 +183,17 @@ def contenders(loop: Loop, folder: Path, asked: dict[str, Any]) -> list[Contende
     return [*found, reflected, reflective_gepa(contest, asking(model, [Usage()]))]
 
 
+def left_out(loop: Loop) -> dict[str, str]:
+    """Rivals that are not run with this consumer on this machine, and why."""
+    if not isinstance(loop.consumer, GenerateLM):
+        return {KNN: "asks a model that writes its answers (--consumer llm)"}
+    return {} if installed() else {KNN: MISSING}
+
+
 def rival_row(loop: Loop, rival: Contender, test: list[Sample]) -> dict[str, Any]:
-    val = evaluate(loop.task, loop.val, rival.context, loop.consumer, RolloutCache())
-    judged = evaluate(loop.task, test, rival.context, loop.consumer, RolloutCache()) if test else []
+    consumer = rival.consumer or loop.consumer
+    val = evaluate(loop.task, loop.val, rival.context, consumer, RolloutCache())
+    judged = evaluate(loop.task, test, rival.context, consumer, RolloutCache()) if test else []
     return {
         "knob": rival.knob, "val": rival.val, "test": figure(loop.task, judged) if judged else None, "tokens": mean_tokens(val),
         "rollouts": rival.rollouts,
@@ -206,7 +219,7 @@ def stream(task: Task, learner: ContextEngineer, asked: dict[str, Any]) -> dict[
     samples, size = list(task.samples), asked["batch"]
     for start in range(0, len(samples), size):
         batch = samples[start : start + size]
-        learner.partial_fit([one.question for one in batch], [one.target for one in batch], classes=task.labels())
+        learner.partial_fit(objects_of(batch), [one.target for one in batch], classes=task.labels())
     if learner.online_.ahead:
         raise ValueError(
             f"{asked['out']} holds a longer stream that begins like {asked['train']}; give the whole of it to go on, or another --out"

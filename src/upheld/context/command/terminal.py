@@ -48,6 +48,8 @@ def learned(found: dict[str, Any], terminal: Terminal) -> None:
                 for name, row in found["rivals"].items()
             ],
         )
+    for name, why in found["rivals_left_out"].items():
+        terminal.say(f"{name} was not run: it {why}")
     if found["test"] is not None:
         terminal.say(
             f"test {found['metric']}: {found['test']:.3f} at {found['test_tokens']:.0f} context tokens a query"

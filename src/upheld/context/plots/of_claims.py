@@ -35,7 +35,8 @@ LOOKS: dict[str, tuple[str, str]] = {  # colour, mark
     "knn few-shot": (GREEN, "^"), "many-shot": (BROWN, "P"), "random few-shot": (SKY, "v"), "labels": (PINK, "<"), "no-skill": (INK, ">"),
     "base": (QUIET, "X"), "first skill each time": (ORANGE, "D"), "random skills": (GREEN, "^"),
     "ACE's schema, wrong rollouts": (PINK, "v"), "ACE's schema, all rollouts": (RED, "s"), "the same files, concatenated": (RED, "s"),
-    "ACE, chosen setting alone": (PINK, "v"), "Dynamic Cheatsheet": (BROWN, "P"), "MCE, naive start": (SKY, "D"),
+    "ACE, chosen setting alone": (PINK, "v"), "Dynamic Cheatsheet": (BROWN, "P"), "DSPy KNNFewShot": (BROWN, "X"),
+    "MCE, naive start": (SKY, "D"),
 }  # fmt: skip
 
 
@@ -218,11 +219,14 @@ def growth(frame: pd.DataFrame) -> Figure:
     return drawn
 
 
-def readers(frame: pd.DataFrame) -> Figure:
-    """A context's gain under the reader it was learned with, and under the other one; below the lower line less than half of it stays."""
+LEARNER_MARKS = ((BLUE, "o"), (ORANGE, "D"), (PINK, "v"), (SKY, "s"))
+
+
+def readers(frame: pd.DataFrame, learners: Sequence[str] = ("embedding", "tfidf")) -> Figure:
+    """A context's gain under the reader it was learned with, and under the others; below the lower line less than half of it stays."""
     drawn, axes = figure(4.8, 3.8)
     top = 0.0
-    for name, colour, mark in (("embedding", BLUE, "o"), ("tfidf", ORANGE, "D")):
+    for name, (colour, mark) in zip(learners, LEARNER_MARKS, strict=False):
         rows = [
             _measured(frame[frame["method"] == f"learned with {name}"], f"gain, {which} reader")
             for which in ("same", "other")
@@ -235,7 +239,7 @@ def readers(frame: pd.DataFrame) -> Figure:
             color=colour,
             markersize=6,
             linestyle="none",
-            label=f"learned with the {NAMES[name]} reader",
+            label=f"learned with {f'the {NAMES[name]} reader' if name in NAMES else name}",
         )
         for domain in same.index:
             at = float(same[domain]), float(other[domain])
@@ -335,6 +339,7 @@ PICTURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "context.adapt-naive": growth,
     "context.transfer-model": readers,
     "context.transfer-model-lm": small_model,
+    "context.transfer-model-endpoints": partial(readers, learners=("embedding", "model 1", "model 2", "model 3")),
     "context.transfer-skill": skills,
     "context.ctx-eff": within_budgets,
     "context.lengths": within_budgets,
@@ -344,6 +349,7 @@ PICTURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "context.endpoint": partial(by_domain, length="own", methods=AGENTIC),
     "context.endpoint-size": partial(by_domain, length="own", methods=AGENTIC),
     "context.endpoint-practitioner": partial(by_domain, length="own", methods=(OURS, "knn few-shot", "many-shot")),
+    "context.endpoint-dspy": partial(by_domain, length="own", methods=(OURS, "DSPy KNNFewShot")),
     "context.endpoint-rollouts": partial(
         by_domain, length="own", methods=(OURS, ACE), metric="rollouts to ACE's score", label="rollouts"
     ),
