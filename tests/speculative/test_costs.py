@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import GenerationConfig
 
-from upheld.speculative import DFlashDrafter
+from upheld.speculative import DFlashDrafter, SpeculativeDecoder
 from upheld.speculative.costs import CostTable, calibrate, in_turn, speed_up
+from upheld.speculative.stats import expected_tau
 
 sys.path.insert(0, str(Path(__file__).parent))
 from drafters import Told
@@ -65,3 +67,27 @@ def test_impossible_sizes(tiny, sizes):
 def test_no_prompt(tiny):
     with pytest.raises(ValueError, match="at least one prompt"):
         calibrate(tiny, DFlashDrafter.from_target(tiny), [])
+
+
+def test_the_promise_tells_how_far_texts_lie_apart():
+    texts = [[1.0, 1.0, 0.5], [0.5, 0.0, 0.0]]
+    table = CostTable(0.1, {2: 1.8, 4: 1.8}, {2: 0.2, 4: 0.2}, [0.8, 0.8, 0.4], texts)
+    assert table.best_block == 4
+    assert table.text_by_text == pytest.approx([3.5 / 2, 1.5 / 2])
+    assert table.advice.endswith("; from text to text 0.75 to 1.75")
+
+
+@pytest.mark.parametrize("block", [2, 3, 4])
+def test_tokens_that_are_promised_are_those_that_decoding_emits(tiny, block):
+    """The whole block is told wrong from its third draft on; whatever block is taken then emits what was foretold, by counting."""
+
+    def twist(right):
+        wrong = torch.arange(right.shape[-1]) >= 2
+        return torch.where(wrong, (right + 1) % 512, right)
+
+    prompt = torch.arange(3, 9)[None]
+    table = calibrate(tiny, Told(tiny, block_size=4, twist=twist), [prompt], context=16, repeats=1, max_new_tokens=25)
+    decoder = SpeculativeDecoder(tiny, Told(tiny, block_size=4, twist=twist), block_size=block)
+    _, stats = decoder.generate(prompt, GenerationConfig(max_new_tokens=25, do_sample=False), return_stats=True)
+    assert table.texts == [table.acceptance] == [[1.0, 1.0, 0.0]]
+    assert expected_tau(table.acceptance[: block - 1]) == stats.tau == min(block, 3)

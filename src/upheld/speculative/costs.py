@@ -11,7 +11,7 @@ tau never exceeds B, so B / (c_v + c_d) bounds what any drafter could give on th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -40,12 +40,14 @@ class CostTable:
     verify : k -> c_v(k), of every block and of what else was timed
     draft : B -> c_d(B), of the blocks that are considered
     acceptance : of each draft, given that those before it stood
+    texts : the same of every text by itself, where it was seen
     """
 
     step_s: float
     verify: dict[int, float]
     draft: dict[int, float]
     acceptance: list[float]
+    texts: Sequence[Sequence[float]] = ()
 
     @property
     def predicted(self) -> dict[int, float]:
@@ -74,15 +76,24 @@ class CostTable:
         return {block: speed_up(block, self.verify[block], cost) for block, cost in self.draft.items()}
 
     @property
+    def text_by_text(self) -> list[float]:
+        """Speed-up (1) of the best block on every text by itself: one prompt may lie far from what is predicted of all."""
+        best = self.best_block
+        taus = [expected_tau(list(text[: best - 1])) for text in self.texts]
+        return [speed_up(tau, self.verify[best], self.draft[best]) for tau in taus]
+
+    @property
     def advice(self) -> str:
         """One sentence: use it with which block, or leave it."""
         best = self.best_block
         ratio, bound = self.predicted[best], max(self.bounds.values())
+        each = self.text_by_text
+        spread = f"; from text to text {min(each):.2f} to {max(each):.2f}" if len(each) > 1 else ""
         if self.recommended:
-            return f"use blocks of {best}: {ratio:.2f} times as fast as plain decoding is expected here (bound {bound:.2f})"
+            return f"use blocks of {best}: {ratio:.2f} times as fast as plain decoding is expected here (bound {bound:.2f}){spread}"
         return (
             f"do not use it here: the best block ({best}) is expected to run at {ratio:.2f} times plain decoding "
-            f"(no drafter could exceed {bound:.2f} on this machine)"
+            f"(no drafter could exceed {bound:.2f} on this machine){spread}"
         )
 
 
@@ -124,11 +135,15 @@ def calibrate(
     if not prompts:
         raise ValueError("calibrate needs at least one prompt to see how many drafts are accepted")
     sizes = block_sizes(proposer_of(target, drafter), sizes)
-    stats, decoder = SpecStats(), SpeculativeDecoder(target, drafter)
+    stats, texts, decoder = SpecStats(), [], SpeculativeDecoder(target, drafter)
     config = GenerationConfig(max_new_tokens=max_new_tokens)  # type: ignore[no-untyped-call]
     for prompt in prompts:
-        stats = stats.add(decoder.generate(prompt, config, return_stats=True)[1])
-    return cost_table(target, drafter, stats.acceptance, sizes=sizes, context=context, repeats=repeats)
+        found = decoder.generate(prompt, config, return_stats=True)[1]
+        stats = stats.add(found)
+        if found.acceptance_lengths:  # a text that ends at once tells nothing
+            texts.append(found.acceptance)
+    table = cost_table(target, drafter, stats.acceptance, sizes=sizes, context=context, repeats=repeats)
+    return replace(table, texts=texts)
 
 
 def block_sizes(proposer: Proposer, sizes: Sequence[int] | None = None) -> list[int]:

@@ -2,7 +2,8 @@
 
 It says how far drafts are accepted, never how fast anything is. Where a claim is about speed, tau is divided by costs that are timed on
 the shapes of SmolLM2, and the result is called modelled. Texts are sampled at temperature 1, drafters have one layer: two would be 59 %
-of this target, a language model of their own that needs nobody's features.
+of this target, a language model of their own that needs nobody's features. At quick scale costs are timed once a trial, after a round
+that does not count, for their time alone.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ FULL_NEEDS = (
     "none of them comes with this package"
 )
 
-_QUICK = {"texts": [512], "tokens": [160], "prompts": [2], "written": [48], "turns": [2]}
+_QUICK = {"texts": [512], "tokens": [160], "prompts": [2], "written": [48], "turns": [1]}
 _STANDARD = {"texts": [2048], "tokens": [256], "prompts": [6], "written": [128], "turns": [4]}
 
 TRAINED = Experiment(
