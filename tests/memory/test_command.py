@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -73,6 +74,9 @@ def test_without_cues_the_patterns_are_damaged_and_json_is_strict(folder, capsys
     document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert document["schema"] == "upheld.memory.run/1"
     assert document["summary"]["recalled_right"] > 0.9
+    call(patterns=Path("keys.npy"), noise=0.1)
+    share = f"{document['summary']['recalled_right']:.1%}"  # a share, not a count of cues
+    assert re.search(rf"recalled right, of cues that have a pattern +{share}", capsys.readouterr().out)
     assert document["recall_by_noise"][0]["noise"] == 0
 
 

@@ -103,7 +103,8 @@ def run(
         bool,
         typer.Option(
             "--compare",
-            help="Beside it, at the same evaluations: importance sampling, FlowChef, and the flow without a condition.",
+            help="Beside it (TFTF in the table), at the same evaluations: importance sampling, FlowChef, and the flow without a "
+            "condition.",
         ),
     ] = False,
     jobs: Annotated[

@@ -273,11 +273,16 @@ def _print(document: dict[str, Any], out: Path | None) -> None:
         f"{found['effective_dimension']:.1f}; {found['cues']:,} cues"
     )
     words = {
-        "recalled_right": "recalled right", "recalled_wrong": "recalled wrong", "refused": "refused", "iterations": "iterations, mean",
+        "iterations": "iterations, mean",
         "beta": "beta", "radius": "radius of a support", "load": "load alpha", "margin": "margin to the boundary",
         "sufficient_dimension": "effective dimension that would suffice",
     }  # fmt: skip
-    terminal.table(["", ""], [[word, _number(found[name])] for name, word in words.items()])
+    shares = {
+        "recalled_right": "recalled right, of cues that have a pattern", "recalled_wrong": "recalled wrong, of all cues",
+        "refused": "refused, of all cues",
+    }  # fmt: skip
+    rows = [[word, _share(found[name])] for name, word in shares.items()]
+    terminal.table(["", ""], rows + [[word, _number(found[name])] for name, word in words.items()])
     terminal.say("")
     terminal.table(
         ["boundary", "load", "margin"],
@@ -288,7 +293,7 @@ def _print(document: dict[str, Any], out: Path | None) -> None:
         terminal.table(
             ["way", "right", "wrong", "refused"],
             [
-                [one["way"], *(_number(one[key]) for key in ("right", "wrong", "refused"))]
+                [one["way"], *(_share(one[key]) for key in ("right", "wrong", "refused"))]
                 for one in document["compared"]
             ],
         )
@@ -301,6 +306,10 @@ def _print(document: dict[str, Any], out: Path | None) -> None:
     terminal.say("Boundaries are those of independent vectors in the effective dimension; real ones differ.")
     if out is not None:
         terminal.say(f"Written to {out}: recalls.parquet, recall.png, recall.svg, report.json.")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None or np.isnan(value) else f"{value:.1%}"
 
 
 def _number(value: float | None) -> str:
