@@ -84,9 +84,8 @@ class GAP(Instance):
                 raise Infeasible(f"the tasks prescribed to agent {full} exceed its capacity")
 
         shared(work, self.m, n_jobs)
-        add = (
-            np.add.reduce
-        )  # the same sums as by the arrays' method, whose overhead is a quarter of a small instance's call
+        # The same sums as by the arrays' method, whose overhead is a quarter of a small instance's call.
+        add = np.add.reduce
         u = add(pi) - add(profit * x, axis=None)
         return DualEval(float(u), 1.0 - add(x, axis=0), x.ravel())
 

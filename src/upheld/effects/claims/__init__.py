@@ -723,7 +723,9 @@ CLAIMS = [
         "the time it takes grows in proportion to the stream",
         COST,
         lambda ours: Rate("seconds", ours, x="n", low=0.9, high=1.1),
-        note="Process time of all rows after the warm-up, pairs by projection, in a process that has done both before.",
+        note="Process time of all rows after the warm-up, pairs by projection, in a process that has done both before. As the sketch "
+        "grows higher its lowest levels shrink: compactions of fewer rows come more often, and what each costs whatever its size weighs "
+        "more.",
         timed=True,
     ),
     *both(

@@ -118,6 +118,9 @@ def check(what: str, asked: Asked) -> None:
         raise ValueError(
             f"{what} needs --prompts FILE; upheld data speculative --out prompts.jsonl writes one to begin with"
         )
+    for path in (asked.prompts, asked.train_prompts):
+        if path is not None:
+            read_prompts(path, chat=True)
     if what != "decode":
         return
     heads = [name for name in asked.named_rivals if name in TRAINED_RIVALS]
