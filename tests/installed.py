@@ -66,8 +66,9 @@ from upheld.catalog import Method
 
 METHOD = Method("brittle", title="Brittle [bold]thing[/]", field="tests", summary="breaks when told", paper="none", package="brittle")
 """
-# Of the tests' own process: what may stand in a developer's shell, and what sklearn, torch and Ray set there when they are imported.
-NOT_A_USERS = ("UPHELD", "FORCE_COLOR", "KMP_", "TORCHINDUCTOR_CACHE_DIR", "RAY_CLIENT_MODE")
+NOT_A_USERS = ("UPHELD", "FORCE_COLOR")  # what may stand in a developer's shell
+# As the tests were started: torch, Ray and others set variables of their own when they are imported, which no user's shell has.
+SHELL = {name: value for name, value in os.environ.items() if not name.startswith(NOT_A_USERS)}
 SINGLE_THREADED = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
 
@@ -142,9 +143,8 @@ class Command:
         return [sys.executable, "-m", "upheld.cli", *map(str, arguments)]
 
     def variables(self, **further: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_A_USERS)}
         own = {"PYTHONPATH": str(self.site), "UPHELD_CACHE": str(self.folder / "cache"), "COLUMNS": "100"}
-        return kept | SINGLE_THREADED | own | self.environment | further
+        return SHELL | SINGLE_THREADED | own | self.environment | further
 
 
 @cache

@@ -95,7 +95,8 @@ def test_more_samples_leave_the_earlier_ones_as_they_were(model):
 
 def test_without_a_seed_every_answer_is_fresh(model):
     request = Request(prompt="The", sampling=Sampling(temperature=1, max_tokens=20))
-    assert len({answer.text for answer in model.answers([request] * 4)}) == 4
+    # An answer may end at its first token, and two that do are alike.
+    assert len({answer.text for answer in model.answers([request] * 20)}) > 10
 
 
 def test_the_likeliest_tokens_are_those_that_transformers_generates(model, network):
