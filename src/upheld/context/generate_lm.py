@@ -15,7 +15,7 @@ from upheld.context.task import Task
 from upheld.llm.abreast import abreast
 
 if TYPE_CHECKING:
-    from upheld.llm import Answer, LanguageModel, Request, Sampling, Usage
+    from upheld.llm import Answer, LanguageModel, Message, Request, Sampling, Usage
 
 AT_ONCE = 8
 MAX_TOKENS = 1024
@@ -147,7 +147,7 @@ def unanswered(error: OSError) -> bool:
     return any(why in said for why in _WHY_EMPTY.values()) or "content_filter" in said
 
 
-def answered(model: LanguageModel, asked: str, system: str | None, sampling: Sampling) -> Answer:
+def answered(model: LanguageModel, asked: str | Sequence[Message], system: str | None, sampling: Sampling) -> Answer:
     """What a model says; nothing, where it was reached and gave no answer.
 
     Raises

@@ -17,9 +17,8 @@ from scripted_agent import acting, all_parts
 from servers import chat, refusal
 from typer.testing import CliRunner
 
-from upheld.context import ContextFunction, Skill
+from upheld.context import ContextFunction, Skill, dspy_rival, package_ace_rival
 from upheld.context.command import run, running
-from upheld.context.dspy_rival import MISSING, installed
 from upheld.llm import ModelError
 from upheld.sandbox import Sandbox
 
@@ -189,7 +188,6 @@ sys.path[:0] = {paths!r}
 import typer
 from context_samples import hashed
 from upheld.context.command import run, running
-from upheld.context.dspy_rival import MISSING, installed
 running.minilm = lambda cache: hashed
 app = typer.Typer()
 app.command()(run)
@@ -287,6 +285,8 @@ def test_rivals_beside_it_are_reflected_for_by_the_same_model(files, sandbox):
         if messages[-1]["content"].startswith("I provided an assistant"):
             asked.append("GEPA")
             return chat("```\n- skin: rash itch blister mole\n```")
+        if "ReflectorOutput" in first or "SkillManagerOutput" in first:
+            return chat("I fill in no forms.")  # for ACE's package, where it is installed
         if any(len(line.split()) > 8 for line in messages[-1]["content"].splitlines() if line.startswith("- ")):
             return chat("<answer>none</answer>")  # to GEPA's first prompt, of eight words a label
         return all_parts(messages)
@@ -299,8 +299,9 @@ def test_rivals_beside_it_are_reflected_for_by_the_same_model(files, sandbox):
     assert 0.2 < rivals["ACE"]["test"] < 0.8  # one label of three is known
     assert rivals["base"]["test"] == 0
     left_out = json.loads((files / "work/result.json").read_text())["rivals_left_out"]
-    assert ("DSPy KNNFewShot" in rivals) == installed()
-    assert left_out == ({} if installed() else {"DSPy KNNFewShot": MISSING})
+    packaged = {"DSPy KNNFewShot": dspy_rival, "ace-framework": package_ace_rival}
+    assert left_out == {name: rival.MISSING for name, rival in packaged.items() if not rival.installed()}
+    assert set(packaged) - set(left_out) == set(packaged) & set(rivals)
 
 
 def test_a_sample_s_own_context_reaches_the_model_and_is_part_of_the_run(files):

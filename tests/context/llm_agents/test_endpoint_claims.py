@@ -13,6 +13,7 @@ from scripted_agent import DONE, Messages, acting, calling, is_base, is_meta, re
 from servers import Reply, chat
 
 from upheld.claims import Measurements, NotRun, Outcome, Scale, Trial
+from upheld.context import dspy_rival, package_ace_rival
 from upheld.context.claims import (
     CLAIMS,
     ENDPOINT,
@@ -24,8 +25,9 @@ from upheld.context.claims import (
 )
 from upheld.context.claims.endpoint_transfer import CONSUMERS, LEARNERS
 from upheld.context.claims.originals import DATA, ORIGINALS, original
-from upheld.context.dspy_rival import installed
 
+PACKAGED = {"context.endpoint-dspy": dspy_rival, "context.endpoint-ace-package": package_ace_rival}
+"""Claims on rivals that run where their packages are installed."""
 ALL = "def get_context(question, *, root, embed):\n    return open(root + '/context/cases.md').read()\n"
 
 
@@ -50,6 +52,13 @@ def everyone(messages: Messages) -> Reply:
     if messages[-1]["content"].startswith("I provided an assistant"):
         found = re.findall(r"## Inputs\n(.*?)\n.*?right answer is (\w+)", messages[-1]["content"], re.DOTALL)
         return chat("```\n" + "\n".join(f"- {label}: {text}" for text, label in found) + "\n```")
+    if "ReflectorOutput" in messages[0]["content"]:
+        return chat('{"reasoning": "r", "correct_approach": "c", "key_insight": "k"}')
+    if "SkillManagerOutput" in messages[0]["content"]:
+        question, _, rest = messages[0]["content"].rpartition("question: ")[2].partition("\ncontext: ")
+        label = rest.partition("ground_truth: ")[2].partition("\n")[0]
+        added = {"type": "ADD", "section": "cases", "content": f"- {label}: {question}"}
+        return chat(json.dumps({"update": {"reasoning": "r", "operations": [added]}}))
     if messages[0]["content"].startswith("Your input fields are"):
         return shown_cases(messages)
     return consumed(messages[-1]["content"])
@@ -88,7 +97,8 @@ def shown_cases(messages: Messages) -> Reply:
 def consumed(prompt: str) -> Reply:
     context, _, question = prompt.rpartition("Text: ")
     asked = set(question.removesuffix("\nLabel:").split())
-    lines = [line[2:].partition(": ") for line in context.splitlines() if line.startswith("- ")]
+    shown = [re.sub(r"^\s*cases-\d+\tcases\t\"?", "", line) for line in context.splitlines()]
+    lines = [line[2:].partition(": ") for line in shown if line.startswith("- ")]
     best = max(lines, key=lambda line: len(asked & set(line[2].split())), default=("none", "", ""))
     return chat(f"<answer>{best[0]}</answer>")
 
@@ -116,18 +126,23 @@ def judged(experiment, frame: pd.DataFrame) -> None:
     assert claims
     for claim in claims:
         judgement = claim.rule.judge(Measurements(frame, experiment.units))
-        assert judgement.findings or (claim.id == "context.endpoint-dspy" and not installed()), claim.id
+        rival = PACKAGED.get(claim.id)
+        assert bool(judgement.findings) == (rival is None or rival.installed()), claim.id
 
 
-def test_a_rival_whose_package_is_missing_is_not_run_and_says_what_to_install(models, monkeypatch):
-    claim = next(one for one in CLAIMS if one.id == "context.endpoint-dspy")
-    monkeypatch.setattr(endpoint, "installed", lambda: False)
-    assert list(endpoint.raced_with_dspy(None)) == []
+@pytest.mark.parametrize(("claim", "rival"), PACKAGED.items())
+def test_a_rival_whose_package_is_missing_is_not_run_and_says_what_to_install(claim, rival, monkeypatch):
+    monkeypatch.setattr(rival, "installed", lambda: False)
+    assert (
+        [*endpoint.raced_with_dspy(None)] == []
+        if rival is dspy_rival
+        else [*endpoint.raced_with_package_ace(None, "")] == []
+    )
     frame = pd.DataFrame([{"seed": 0, "item": "", "method": "MCE", "metric": "score", "value": 0.5}])
-    judgement = claim.rule.judge(Measurements(frame))
-    assert (judgement.outcome, judgement.note) == (
-        Outcome.NOT_RUN,
-        'DSPy KNNFewShot needs the package dspy; pip install "upheld[context-dspy]"',
+    judgement = next(one for one in CLAIMS if one.id == claim).rule.judge(Measurements(frame))
+    assert judgement.outcome is Outcome.NOT_RUN
+    assert judgement.note.startswith(
+        ("DSPy KNNFewShot needs the package dspy; pip", "ace-framework needs the package ace-framework; pip")
     )
 
 
@@ -140,7 +155,14 @@ def test_offline_everyone_is_measured_with_the_models_that_are_named(models, san
         assert value[name, "score"] > 0, name
     for name in ("MCE", "ACE", "GEPA"):
         assert value[name, "tokens written by agents"] > 0
-    if installed():
+    if package_ace_rival.installed():
+        assert value["ace-framework", "score"] > 0
+        assert value["ace-framework", "tokens written by agents"] > 0
+        assert (
+            value["ace-framework", "rollouts"]
+            > value["DSPy KNNFewShot" if dspy_rival.installed() else "base", "rollouts"]
+        )
+    if dspy_rival.installed():
         assert value["DSPy KNNFewShot", "score"] > 0
         assert value["DSPy KNNFewShot", "rollouts"] == 3 * 6  # one to five cases, each on the validation set
         assert 0 < value["DSPy KNNFewShot", "tokens"] < value["many-shot", "tokens"] * 2

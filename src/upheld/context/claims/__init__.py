@@ -31,6 +31,7 @@ from upheld.claims import (
 )
 from upheld.claims.measurements import Cell
 from upheld.claims.preparation import Recipe
+from upheld.context import dspy_rival, package_ace_rival
 from upheld.context.claims.endpoint import AGENTS, CONSUMER, WITHOUT_A_MODEL, measure_endpoint
 from upheld.context.claims.endpoint_streams import CHEATSHEET, measure_endpoint_stream
 from upheld.context.claims.endpoint_transfer import CONSUMERS, LEARNERS, measure_endpoint_transfer
@@ -42,7 +43,8 @@ from upheld.context.claims.search import CONCATENATED, FIXED, RANDOM, SCHEMAS, m
 from upheld.context.claims.setting import DOMAINS, LENGTHS, POOLS, RULES
 from upheld.context.claims.small_model import measure_small_model
 from upheld.context.claims.streams import PLAYBOOKS, measure_stream
-from upheld.context.dspy_rival import KNN, MISSING
+from upheld.context.dspy_rival import KNN
+from upheld.context.package_ace_rival import PACKAGE
 
 SMOKE, Q, S, F = Scale.SMOKE, Scale.QUICK, Scale.STANDARD, Scale.FULL
 OWN, BOUND = LENGTHS
@@ -482,10 +484,20 @@ CLAIMS = [
         "language models as agents: MCE beats DSPy's KNNFewShot, tuned",
         None,
         ENDPOINT,
-        WhereMeasured(Superior("score", OURS, (KNN,)), Cell("score", KNN), MISSING),
+        WhereMeasured(Superior("score", OURS, (KNN,)), Cell("score", KNN), dspy_rival.MISSING),
         ours=True,
         note=f"{NAMED} Seven numbers of cases are tried on the validation set, as many passes as MCE has. Retrieval, prompts and "
         "demonstrations are the package's own, and its prompt lists the labels.",
+    ),
+    Claim(
+        "context.endpoint-ace-package",
+        "language models as agents: MCE beats ACE as the package ace-framework has it, tuned",
+        None,
+        ENDPOINT,
+        WhereMeasured(Superior("score", OURS, (PACKAGE,)), Cell("score", PACKAGE), package_ace_rival.MISSING),
+        ours=True,
+        note=f"{NAMED} One epoch and two are tried on the validation set. Loop, prompts, reflector and skill manager are the "
+        "package's own, with MCE's model behind them; the consumer takes the place of its agent.",
     ),
     Claim(
         "context.endpoint-rollouts",

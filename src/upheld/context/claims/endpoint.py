@@ -20,18 +20,20 @@ from typing import Any
 import numpy as np
 
 from upheld.claims import Measurement, NotRun, Trial
+from upheld.context import dspy_rival, package_ace_rival
 from upheld.context.ace_rival import Alone, Reflector, reflective_ace
 from upheld.context.claims.originals import original
 from upheld.context.claims.race import ACE, OURS, told
 from upheld.context.claims.setting import LENGTHS, SHARES, Run, Setting, pool, seed_of
 from upheld.context.confined import InSandbox
-from upheld.context.dspy_rival import KNN, dspy_optimised, installed
+from upheld.context.dspy_rival import KNN, dspy_optimised
 from upheld.context.folder import ContextFunction
 from upheld.context.generate_lm import GenerateLM
 from upheld.context.gepa_rival import asking, reflective_gepa
 from upheld.context.llm_agents import LLMBaseAgent, LLMMetaAgent
 from upheld.context.llm_agents.conversation import speakers
 from upheld.context.loop import Loop, Settings
+from upheld.context.package_ace_rival import PACKAGE, Structured, package_ace
 from upheld.context.rivals import RIVALS, Contender
 from upheld.context.rollouts import RolloutCache, evaluate, figure
 from upheld.context.task import Sample, Task
@@ -60,6 +62,7 @@ def measure_endpoint(trial: Trial) -> Iterator[Measurement]:
             yield from told(one, name, found.context, found.rollouts)
         yield from raced_with_a_model(one, agents, run)
         yield from raced_with_dspy(one)
+        yield from raced_with_package_ace(one, agents)
 
 
 def raced_with_a_model(one: Raced, agents: str, run: Run) -> Iterator[Measurement]:
@@ -78,12 +81,22 @@ def raced_with_a_model(one: Raced, agents: str, run: Run) -> Iterator[Measuremen
 
 def raced_with_dspy(one: Raced) -> Iterator[Measurement]:
     """The program that practitioners deploy, where its package is installed; `WhereMeasured` says so where it is not."""
-    if not installed():
+    if not dspy_rival.installed():
         return
     meter = Meter(one)
     found = dspy_optimised(one.contest())
     yield from meter.read(KNN, Usage())
     yield from told(one, KNN, found.context, found.rollouts, found.consumer)
+
+
+def raced_with_package_ace(one: Raced, agents: str) -> Iterator[Measurement]:
+    """ACE as its package has it, where that is installed, with MCE's model behind it."""
+    if not package_ace_rival.installed():
+        return
+    meter, mind = Meter(one), Structured(speakers(agents)[1])
+    found = package_ace(one.contest(), mind)
+    yield from meter.read(PACKAGE, mind.usage)
+    yield from told(one, PACKAGE, found.context, found.rollouts, found.consumer)
 
 
 def named_models() -> tuple[str, str]:

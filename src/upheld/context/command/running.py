@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from upheld.context import dspy_rival, package_ace_rival
 from upheld.context.ace_rival import Reflector, reflective_ace
 from upheld.context.consumers import Workflow
-from upheld.context.dspy_rival import KNN, MISSING, dspy_optimised, installed
+from upheld.context.dspy_rival import KNN, dspy_optimised
 from upheld.context.engineer import ContextEngineer, named, objects_of
 from upheld.context.explain import influences, pareto
 from upheld.context.exports import as_agent_skill
@@ -21,6 +22,7 @@ from upheld.context.gepa_rival import asking, gepa, reflective_gepa
 from upheld.context.history import History
 from upheld.context.llm_agents.conversation import speakers
 from upheld.context.loop import Loop, export
+from upheld.context.package_ace_rival import PACKAGE, Structured, package_ace
 from upheld.context.rivals import RIVALS, Contender, Contest, ace
 from upheld.context.rollouts import Rollout, RolloutCache, evaluate, figure, problems
 from upheld.context.skill import Skill
@@ -148,7 +150,7 @@ def offline(task: Task, test: list[Sample], learner: ContextEngineer, asked: dic
     return {
         "metric": task.metric, "budget": asked["budget"], "consumer": loop.consumer.id, "iterations": rows,
         "test": figure(loop.task, judged) if judged else None, "test_tokens": mean_tokens(judged), "problems": problems(judged),
-        "rivals": table, "rivals_left_out": left_out(loop) if asked["compare"] else {},
+        "rivals": table, "rivals_left_out": left_out(loop, asked["agent_model"]) if asked["compare"] else {},
         "front": [[one.iteration, one.tokens, one.val] for one in pareto(history)],
         "lines": [
             {"label": one.line.label, "text": one.line.text, "helped": one.helped, "harmed": one.harmed}
@@ -174,20 +176,26 @@ def contenders(loop: Loop, folder: Path, asked: dict[str, Any]) -> list[Contende
         loop.task, loop.val, loop.consumer, loop.embed, settings.budget, folder, 1 + settings.iterations, settings.seed
     )
     found = [rival(contest) for name, rival in RIVALS.items() if name != "ACE"]
-    if not left_out(loop):
+    missing = left_out(loop, asked["agent_model"])
+    if KNN not in missing:
         found.append(dspy_optimised(contest))
     if asked["agent_model"] is None:
         return [*found, ace(contest), gepa(contest)]
     model = speakers(named(asked["agent_model"], asked["endpoint"], "agent_model"))[1]
     reflected = reflective_ace(contest, Reflector(loop.task, model, loop.embed))[0]
+    if PACKAGE not in missing:
+        found.append(package_ace(contest, Structured(model)))
     return [*found, reflected, reflective_gepa(contest, asking(model, [Usage()]))]
 
 
-def left_out(loop: Loop) -> dict[str, str]:
-    """Rivals that are not run with this consumer on this machine, and why."""
+def left_out(loop: Loop, agent_model: str | None) -> dict[str, str]:
+    """Rivals that are not run with this consumer and these agents on this machine, and why."""
     if not isinstance(loop.consumer, GenerateLM):
-        return {KNN: "asks a model that writes its answers (--consumer llm)"}
-    return {} if installed() else {KNN: MISSING}
+        return dict.fromkeys((KNN, PACKAGE), "asks a model that writes its answers (--consumer llm)")
+    missing = {} if dspy_rival.installed() else {KNN: dspy_rival.MISSING}
+    if agent_model is None:
+        return {**missing, PACKAGE: "asks a model that reflects (--agent-model)"}
+    return missing if package_ace_rival.installed() else {**missing, PACKAGE: package_ace_rival.MISSING}
 
 
 def rival_row(loop: Loop, rival: Contender, test: list[Sample]) -> dict[str, Any]:

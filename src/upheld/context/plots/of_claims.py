@@ -36,6 +36,7 @@ LOOKS: dict[str, tuple[str, str]] = {  # colour, mark
     "base": (QUIET, "X"), "first skill each time": (ORANGE, "D"), "random skills": (GREEN, "^"),
     "ACE's schema, wrong rollouts": (PINK, "v"), "ACE's schema, all rollouts": (RED, "s"), "the same files, concatenated": (RED, "s"),
     "ACE, chosen setting alone": (PINK, "v"), "Dynamic Cheatsheet": (BROWN, "P"), "DSPy KNNFewShot": (BROWN, "X"),
+    "ace-framework": (RED, "v"),
     "MCE, naive start": (SKY, "D"),
 }  # fmt: skip
 
@@ -350,6 +351,7 @@ PICTURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "context.endpoint-size": partial(by_domain, length="own", methods=AGENTIC),
     "context.endpoint-practitioner": partial(by_domain, length="own", methods=(OURS, "knn few-shot", "many-shot")),
     "context.endpoint-dspy": partial(by_domain, length="own", methods=(OURS, "DSPy KNNFewShot")),
+    "context.endpoint-ace-package": partial(by_domain, length="own", methods=(OURS, ACE, "ace-framework")),
     "context.endpoint-rollouts": partial(
         by_domain, length="own", methods=(OURS, ACE), metric="rollouts to ACE's score", label="rollouts"
     ),
