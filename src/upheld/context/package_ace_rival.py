@@ -168,7 +168,7 @@ class Structured:
     def __init__(self, model: LanguageModel) -> None:
         self.model, self.usage = model, Usage(cost=0.0)
 
-    def complete_structured(self, prompt: str, form: Any, **_: Any) -> Any:
+    def complete_structured(self, prompt: str, form: Any, **options: Any) -> Any:
         turns = [Message("user", f"{prompt}\n\n{FORM.format(schema=json.dumps(form.model_json_schema()))}")]
         for _ in range(1 + RETRIES):
             with unskippable():
