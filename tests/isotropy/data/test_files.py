@@ -49,6 +49,19 @@ def refusal(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ('{"prompt": "", "responses": ["x", "y"]}\n\n{"id": 7, "prompt": "", "responses": ["x", "y"]}\n'
+         '{"prompt": "", "responses": ["x", "y"]}', ["line 1", "7", "line 4"]),
+        ('[{"prompt": "", "responses": ["x", "y"]}, {"prompt": "", "responses": ["x", "y"]}]', ["element 1", "element 2"]),
+        ('{\n"prompt": "", "responses": ["x", "y"]}', ["the object"]),
+    ],
+)  # fmt: skip
+def test_a_prompt_without_an_id_is_named_by_its_place(tmp_path, content, ids):
+    assert [found.id for found in read_responses(written(tmp_path, content))] == ids
+
+
+@pytest.mark.parametrize(
     "content",
     [
         "\n".join(LINES),
@@ -174,7 +187,9 @@ GOOD = LINES[0]
         ('{"id": "a", "prompt": "", "responses": "xy"}', "line 1 of answers: the responses of 'a' must be a list, got str"),
         ('{"id": "a", "prompt": "", "responses": [1, 2]}', "answer 1 of 'a' must be text, got int"),
         ('{"id": "a", "prompt": "", "response": ["x", "y"]}', "there is no field 'responses'; did you mean 'response'?"),
-        ('{"prompt": "", "responses": ["x", "y"]}', "there is no field 'id'; it has 'prompt', 'responses'"),
+        ('{"idx": "a", "prompt": "", "responses": ["x", "y"]}', "there is no field 'id'; did you mean 'idx'?"),
+        ('{"id": "line 2", "prompt": "", "responses": ["x", "y"]}\n{"prompt": "", "responses": ["x", "y"]}',
+         "line 2 of answers: the id 'line 2' was there before"),
         ('{"id": true, "prompt": "", "responses": ["x", "y"]}', "the id must be text or a whole number, got true or false"),
         ('{"id": "a", "prompt": "", "responses": ["x", "y"], "factuality": 2}', "the factuality of 'a' is 2"),
         ('{"id": "a", "prompt": "", "responses": ["x", "y"], "factuality": [1]}', "has 2 answers, but 1 times a factuality"),

@@ -3,7 +3,7 @@
 What a file is, is told from its content, never from its name:
 
     JSON Lines     {"id": ..., "prompt": ..., "responses": ["...", ...], "factuality": optional share or list of shares,
-                   "logprobs": optional list of lists}
+                   "logprobs": optional list of lists}; without an id a prompt is named by its place: "line 3", "element 3"
     SegmentScore   {"entity": ..., "responses": [{"response": ..., "statements": [{"class": 0 or 1}, ...]}, ...]}; class 1 marks
                    a statement that is supported, and the factuality of an answer is the mean of its marks
     JSON           a list of such objects, or one object
@@ -197,12 +197,12 @@ def _read_objects(file: BufferedReader, path: Path, blank: int) -> Iterator[Foun
     if first[1].strip() == "{":
         text = "".join(line for _, line in chain([first], lines))
         where = f"the object of {path}"
-        yield where, _from_object(_parsed(text, where), where)
+        yield where, _from_object(_parsed(text, where), where, "the object")
         return
     for number, line in chain([first], lines):
         if line.strip():
             where = f"line {number} of {path}"
-            yield where, _from_object(_parsed(line, where), where)
+            yield where, _from_object(_parsed(line, where), where, f"line {number}")
 
 
 def _parsed(text: str, where: str) -> object:
@@ -237,7 +237,7 @@ def _read_array(file: BufferedReader, path: Path) -> Iterator[Found]:
     """The objects of a JSON list, one at a time."""
     for number, element in enumerate(_elements(file, path), start=1):
         where = f"element {number} of {path}"
-        yield where, _from_object(element, where)
+        yield where, _from_object(element, where, f"element {number}")
 
 
 def _elements(file: BufferedReader, path: Path) -> Iterator[object]:
@@ -312,20 +312,22 @@ class _Text:
             raise ValueError(f"{self._path} is no text in UTF-8 (near byte {near}); save the file as UTF-8") from None
 
 
-def _from_object(record: object, where: str) -> Responses:
+def _from_object(record: object, where: str, place: str) -> Responses:
     if not isinstance(record, dict):
         raise ValueError(f"{where} is a JSON {_kind(record)}, no object with id, prompt and responses; mend or drop it")
     try:
-        return _from_segments(record) if "entity" in record else _from_fields(record)
+        return _from_segments(record) if "entity" in record else _from_fields(record, place)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _from_fields(record: dict[str, Any]) -> Responses:
+def _from_fields(record: dict[str, Any], place: str) -> Responses:
+    """Without an id, the answers of that place; one that is misspelled is told."""
     label = record.get("factuality")
     each = isinstance(label, list)
+    named = "id" in record or bool(get_close_matches("id", record, 1))
     return Responses(
-        id=_id(_field(record, "id")),
+        id=_id(_field(record, "id")) if named else place,
         prompt=_field(record, "prompt"),
         responses=_field(record, "responses"),
         factuality=None if each else label,
