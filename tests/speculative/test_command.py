@@ -139,6 +139,10 @@ def test_decoding_tells_and_writes_what_it_found(folder, call):
     assert block in (2, 3, 4, 6, 8)
     assert document["remarks"][0].startswith(f"Blocks of {block} were taken: what they cost here")
     assert list(document["costs"]["draft"]) == ["2", "3", "4", "6", "8"]
+    costs = document["costs"]
+    assert len(costs["text_by_text"]) == 2
+    assert f"from text to text {min(costs['text_by_text']):.2f} to" in costs["advice"]
+    assert "measuring costs" in err
     assert len(document["acceptance"]["by_position"]) == block - 1
     assert 1 <= ours["tau"] <= block
     assert ours["draft_ms"] > 0
@@ -211,6 +215,8 @@ def test_calibrating_says_whether_it_pays(folder, call):
         assert one["predicted"] == pytest.approx(one["tau"] / (one["verify"] + one["draft"]))
         assert one["bound"] >= one["predicted"]
     assert document["recommended"] == (max(one["predicted"] for one in document["blocks"]) >= 1.05)
+    assert len(document["text_by_text"]) == 2
+    assert "calibrating" in err
 
 
 def test_a_client_of_openais_streams_from_the_server(folder):
@@ -304,6 +310,7 @@ def wrong(folder) -> Path:
 def test_what_cannot_be_done_is_refused_in_a_sentence(wrong, call, arguments, message):
     code, out, err = call(wrong, *arguments)
     assert (code, out) == (2, "")
-    (line,) = err.strip().splitlines()
+    *parts, line = err.strip().splitlines()
+    assert set(parts) <= {"measuring costs, choosing the block", "training a drafter"}
     assert line.startswith("upheld: ")
     assert message in line

@@ -40,6 +40,13 @@ def test_nothing_measured_is_not_a_number():
     assert SpecStats().position_acceptance == []
 
 
+def test_several_together_are_added_up_and_what_was_not_counted_adds_nothing():
+    one, other = SpecStats(acceptance_lengths=[1, 4], drafted=[3, 3]), SpecStats(acceptance_lengths=[2], drafted=[3])
+    assert SpecStats.together([one, None, other]) == one.add(other)
+    assert SpecStats.together([one, None, other]).tau == 7 / 3
+    assert SpecStats.together([]) == SpecStats()
+
+
 @pytest.mark.parametrize(("threads", "clock"), [(1, time.process_time), (2, time.perf_counter)])
 def test_seconds_of_several_threads_are_not_added_up(threads, clock):
     before = torch.get_num_threads()

@@ -135,15 +135,13 @@ def calibrate(
     if not prompts:
         raise ValueError("calibrate needs at least one prompt to see how many drafts are accepted")
     sizes = block_sizes(proposer_of(target, drafter), sizes)
-    stats, texts, decoder = SpecStats(), [], SpeculativeDecoder(target, drafter)
+    decoder = SpeculativeDecoder(target, drafter)
     config = GenerationConfig(max_new_tokens=max_new_tokens)  # type: ignore[no-untyped-call]
-    for prompt in prompts:
-        found = decoder.generate(prompt, config, return_stats=True)[1]
-        stats = stats.add(found)
-        if found.acceptance_lengths:  # a text that ends at once tells nothing
-            texts.append(found.acceptance)
-    table = cost_table(target, drafter, stats.acceptance, sizes=sizes, context=context, repeats=repeats)
-    return replace(table, texts=texts)
+    stats = [decoder.generate(prompt, config, return_stats=True)[1] for prompt in prompts]
+    acceptance = SpecStats.together(stats).acceptance
+    table = cost_table(target, drafter, acceptance, sizes=sizes, context=context, repeats=repeats)
+    # A text that ends at once tells nothing.
+    return replace(table, texts=[one.acceptance for one in stats if one.acceptance_lengths])
 
 
 def block_sizes(proposer: Proposer, sizes: Sequence[int] | None = None) -> list[int]:

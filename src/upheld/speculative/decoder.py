@@ -168,17 +168,14 @@ class SpeculativeDecoder:
         ending, sampling, pad = settings(
             self.target, generation_config, stopping_criteria, logits_processor, prompt=input_ids.shape[1]
         )
-        texts, total = [], SpecStats()
-        for row in rows:
-            text, stats = self._write(row, ending, sampling, streamer, generator)
-            texts.append(text)
-            total = total.add(stats)
+        written = [self._write(row, ending, sampling, streamer, generator) for row in rows]
+        texts = [text for text, _ in written]
         longest = max(len(text) for text in texts)
         out = torch.full((len(rows), longest), pad, dtype=torch.long, device=input_ids.device)
         for place, text in enumerate(texts):
             out[place, : len(text)] = text
         out = torch.cat([input_ids, out], dim=1)
-        return (out, total) if return_stats else out
+        return (out, SpecStats.together(stats for _, stats in written)) if return_stats else out
 
     @torch.inference_mode()
     def stream(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import accumulate
 from operator import mul
 
@@ -64,6 +65,11 @@ class SpecStats:
     def acceptance(self) -> list[float]:
         """`position_acceptance` to predict by: a place that no cycle came to counts as rejected."""
         return [share if share == share else 0.0 for share in self.position_acceptance]
+
+    @classmethod
+    def together(cls, several: Iterable[SpecStats | None]) -> SpecStats:
+        """All of them added up; where nothing was counted (None), nothing is added."""
+        return reduce(cls.add, (one for one in several if one is not None), cls())
 
     def add(self, other: SpecStats) -> SpecStats:
         """The two together."""

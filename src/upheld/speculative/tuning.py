@@ -79,15 +79,16 @@ def tune(
             f"{len(prompts)} prompts and {len(ks)} numbers of drafts are too few to tune on; give one of each"
         )
     proposer = proposer_of(target, drafter)
-    decoder, stats, texts = SpeculativeDecoder(target, drafter), SpecStats(), []
+    decoder, stats, texts = SpeculativeDecoder(target, drafter), [], []
     generator = torch.Generator(target.device).manual_seed(seed)
     for prompt in prompts:
         text, found = decoder.generate(prompt, config, generator=generator, return_stats=True)
-        stats = stats.add(found)
+        stats.append(found)
         texts.append(text)
     lengths = [k + 1 for k in ks]
     costs = cost_table(
-        target, drafter, stats.acceptance, sizes=block_sizes(proposer), lengths=lengths, context=context, repeats=repeats
+        target, drafter, SpecStats.together(stats).acceptance, sizes=block_sizes(proposer), lengths=lengths, context=context,
+        repeats=repeats,
     )  # fmt: skip
     spent = {
         k: sum(

@@ -159,13 +159,6 @@ def acceptance(decoder: SpeculativeDecoder, prompts: int, tokens: int, seed: int
     return found
 
 
-def together(found: dict[str, SpecStats]) -> SpecStats:
-    whole = SpecStats()
-    for stats in found.values():
-        whole = whole.add(stats)
-    return whole
-
-
 def proposing(trainee: Trainee) -> Proposer:
     return HeadProposer(target(), trainee) if isinstance(trainee, Head) else proposer_of(target(), trainee)
 
@@ -210,13 +203,14 @@ def measure_trained(trial: Trial) -> Iterator[Measurement]:
         yield from reported(name, train(trainee, **_budget(trial)))
         decoder = SpeculativeDecoder(target(), proposing(trainee))
         found = acceptance(decoder, int(trial.condition["prompts"]), int(trial.condition["written"]), trial.seed)
-        yield Measurement(name, "tau", together(found).tau)
-        for place, share in enumerate(together(found).position_acceptance, start=1):
+        whole = SpecStats.together(found.values())
+        yield Measurement(name, "tau", whole.tau)
+        for place, share in enumerate(whole.position_acceptance, start=1):
             if share == share:
                 yield Measurement(name, f"acceptance of draft {place}", share)
         if name in cost:
             yield Measurement(name, "c_v + c_d", cost[name])
-            yield Measurement(name, "modelled speed-up", speed_up(together(found).tau, cost[name], 0.0))
+            yield Measurement(name, "modelled speed-up", speed_up(whole.tau, cost[name], 0.0))
             for kind, stats in found.items():
                 if stats.acceptance_lengths:
                     yield Measurement(name, f"modelled speed-up on {kind}", speed_up(stats.tau, cost[name], 0.0))
@@ -276,7 +270,7 @@ def measure_change(trial: Trial) -> Iterator[Measurement]:
         yield from reported(label, train(trainee, **_budget(trial), **options))
         decoder = SpeculativeDecoder(target(), proposing(trainee))
         found = acceptance(decoder, int(trial.condition["prompts"]), int(trial.condition["written"]), trial.seed)
-        yield Measurement(label, "tau", together(found).tau)
+        yield Measurement(label, "tau", SpecStats.together(found.values()).tau)
 
 
 CHANGED = Experiment(
@@ -313,8 +307,9 @@ def measure_trees(trial: Trial) -> Iterator[Measurement]:
     }
     for name, (decoder, taken) in decoders.items():
         found = acceptance(decoder, int(trial.condition["prompts"]), int(trial.condition["written"]), trial.seed)
-        yield Measurement(name, "tau", together(found).tau)
-        yield Measurement(name, "modelled speed-up", speed_up(together(found).tau, taken, 0.0))
+        whole = SpecStats.together(found.values())
+        yield Measurement(name, "tau", whole.tau)
+        yield Measurement(name, "modelled speed-up", speed_up(whole.tau, taken, 0.0))
 
 
 TREES = Experiment(

@@ -17,7 +17,7 @@ SCHEMA = "upheld.speculative.calibrate/1"
 def tell(asked: Asked) -> None:
     """A row a block size, and one sentence of advice."""
     assert asked.prompts is not None
-    with Progress() as progress, progress.part("calibrating"):
+    with Progress(announce=True) as progress, progress.part("calibrating"):
         pair = load_pair(asked)
         drafter = drafter_of(asked, pair.target)
         prompts = [ids for _, ids in read(asked.prompts, pair, asked.max_tokens)]
@@ -30,7 +30,10 @@ def tell(asked: Asked) -> None:
         for block, cost in table.draft.items()
     ]  # fmt: skip
     if asked.json:
-        advice = {"best_block": table.best_block, "recommended": table.recommended, "advice": table.advice}
+        advice = {
+            "text_by_text": table.text_by_text, "best_block": table.best_block, "recommended": table.recommended,
+            "advice": table.advice,
+        }  # fmt: skip
         document = {"schema": SCHEMA, "settings": asked.settings(), "step_s": table.step_s, "blocks": rows, **advice}
         sys.stdout.write(json_text(document))
         return

@@ -78,7 +78,7 @@ class Answer:
 
 def decode(asked: Asked) -> None:
     """Load, train if that is asked for, decode, sum up, write."""
-    with Progress() as progress:
+    with Progress(announce=True) as progress:
         pair, ours, others, tuned = methods(asked, progress)
         assert asked.prompts is not None
         prompts = read(asked.prompts, pair, asked.max_tokens)
@@ -169,13 +169,15 @@ def race(
 
 def costs_of(tuned: Tuned, answers: Sequence[Answer]) -> CostTable:
     """What blocks cost here, and how far this run's drafts went; places that its blocks did not reach are those of the tuning."""
-    stats = SpecStats()
-    for answer in answers:
-        for text in answer.texts:
-            if answer.method == OURS and text.stats is not None:
-                stats = stats.add(text.stats)
-    seen = stats.acceptance
-    return replace(tuned.costs, acceptance=seen + tuned.costs.acceptance[len(seen) :])
+    ours = [text.stats for one in answers if one.method == OURS for text in one.texts if text.stats is not None]
+    told = [stats for stats in ours if stats.acceptance_lengths]  # a text that ends at once tells nothing
+    known = tuned.costs.acceptance
+
+    def filled(seen: list[float]) -> list[float]:
+        return seen + known[len(seen) :]
+
+    whole = SpecStats.together(told).acceptance
+    return replace(tuned.costs, acceptance=filled(whole), texts=[filled(stats.acceptance) for stats in told])
 
 
 def chosen(asked: Asked, decoder: SpeculativeDecoder, tuned: Tuned) -> dict[str, Any]:
@@ -206,10 +208,7 @@ def summary(
         row(name, answers, asked.seed, greedy=not asked.temperature)
         for name in dict.fromkeys(one.method for one in answers)
     ]
-    ours = [one.texts[0].stats for one in answers if one.method == OURS]
-    stats = SpecStats()
-    for one in ours:
-        stats = stats.add(one) if one is not None else stats
+    stats = SpecStats.together(one.texts[0].stats for one in answers if one.method == OURS)
     return {
         "schema": SCHEMA,
         "settings": asked.settings() | {
@@ -225,7 +224,8 @@ def summary(
         },
         "costs": {
             "step_s": costs.step_s, "verify": costs.verify, "draft": costs.draft, "predicted": costs.predicted,
-            "bounds": costs.bounds, "best_block": costs.best_block, "recommended": costs.recommended, "advice": costs.advice,
+            "bounds": costs.bounds, "text_by_text": costs.text_by_text, "best_block": costs.best_block, "recommended": costs.recommended,
+            "advice": costs.advice,
         },
         "remarks": [block["why"], *remarks(asked, rows, pair)],
     }  # fmt: skip
@@ -238,10 +238,7 @@ def row(name: str, answers: Sequence[Answer], seed: int, *, greedy: bool) -> dic
     timed = [number for number, one in own.items() if math.isfinite(one.pace) and math.isfinite(by_steps[number].pace)]
     paces = np.array([own[number].pace for number in timed])
     ratios = np.array([by_steps[number].pace / own[number].pace for number in timed])
-    stats = SpecStats()
-    for one in own.values():
-        for text in one.texts:
-            stats = stats.add(text.stats) if text.stats is not None else stats
+    stats = SpecStats.together(text.stats for one in own.values() for text in one.texts)
     drafted = name != PLAIN and stats.cycles > 0
     return {
         "method": name,
@@ -268,14 +265,11 @@ def _estimate(values: Any, seed: int, mean: Any) -> dict[str, float | None]:
 
 
 def _by_family(answers: Sequence[Answer]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for family in dict.fromkeys(one.prompt.family for one in answers):
-        stats = SpecStats()
-        for one in answers:
-            if one.method == OURS and one.prompt.family == family and one.texts[0].stats is not None:
-                stats = stats.add(one.texts[0].stats)
-        found[family] = plain(stats.tau)
-    return found
+    ours: dict[str, list[SpecStats | None]] = {}
+    for one in answers:
+        if one.method == OURS:
+            ours.setdefault(one.prompt.family, []).append(one.texts[0].stats)
+    return {family: plain(SpecStats.together(stats).tau) for family, stats in ours.items()}
 
 
 def remarks(asked: Asked, rows: Sequence[dict[str, Any]], pair: Pair) -> list[str]:

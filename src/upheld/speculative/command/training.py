@@ -39,7 +39,7 @@ HEADS: dict[str, type[EagleHead] | type[MedusaHeads]] = {"eagle": EagleHead, "me
 def train(asked: Asked) -> None:
     """Make a drafter in the folder that was named, and say how good it is."""
     assert asked.out is not None
-    with Progress() as progress:
+    with Progress(announce=True) as progress:
         made = make(asked, asked.out, progress)
     if asked.json:
         sys.stdout.write(json_text({"schema": SCHEMA, "path": str(made.path), **made.provenance}))
